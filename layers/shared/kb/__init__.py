@@ -1,0 +1,1 @@
+"""Graded knowledge lookup for agents."""

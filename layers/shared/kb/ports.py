@@ -1,0 +1,98 @@
+"""The two things that have two implementations: what embeds text and what searches vectors."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kb.documents import Version
+
+Vector = Sequence[float]
+"""Unit length, `Embedder.dimension` finite numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedChunk:
+    """One chunk with its vector, as it stands in the index; (key, version, ordinal) identifies it."""
+
+    key: str
+    version: Version
+    ordinal: int
+    """0..n-1 over the whole document."""
+    part: int
+    section: str
+    domain: str
+    text: str
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One chunk found by a search."""
+
+    key: str
+    version: Version
+    ordinal: int
+    part: int
+    section: str
+    score: float
+    """1 / (1 + d2), d2 the squared L2 distance: OpenSearch's `_score` for space l2."""
+
+
+class Embedder(Protocol):
+    """Turns text into unit vectors. Raises Unavailable("embedding") when it does not answer."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector a text, in order; texts are not blank."""
+        ...
+
+    def embed_question(self, text: str) -> Vector: ...
+
+
+class VectorIndex(Protocol):
+    """Holds chunks and finds the nearest. Raises Unavailable("vectors") when it does not answer."""
+
+    def prepare(self) -> None:
+        """Create the index, or check that the one there has this mapping, dimension and model.
+
+        Raises Misconfigured when it differs.
+        """
+        ...
+
+    def write(self, chunks: Sequence[IndexedChunk]) -> None:
+        """Write all or raise; writing the same chunk twice leaves one."""
+        ...
+
+    def refresh(self) -> None:
+        """Make everything written so far visible to `search`."""
+        ...
+
+    def remove_version(self, key: str, version: Version) -> None:
+        """Remove the chunks of exactly this version."""
+        ...
+
+    def remove_older(self, key: str, version: Version) -> None:
+        """Remove chunks of lower revisions, and of this revision under another fingerprint.
+
+        Chunks of higher revisions are a newer writer's and stay.
+        """
+        ...
+
+    def search(
+        self,
+        vector: Vector,
+        k: int,
+        domain: str | None = None,
+        without: Collection[str] = (),
+    ) -> list[Hit]:
+        """The k nearest chunks, best first; equal scores by key, then ordinal.
+
+        `domain` keeps only that domain and `without` leaves out whole documents, both inside
+        the nearest-neighbour search, so that k results are found wherever k exist.
+        """
+        ...
