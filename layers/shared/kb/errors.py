@@ -47,7 +47,7 @@ class Conflict(KbError):
 
 
 class Unavailable(KbError):
-    """`what` (catalog, content, session, log, bucket, queue, embedding or vectors) did not answer."""
+    """`what` did not answer: catalog, content, session, log, bucket, queue, embedding, vectors."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} did not answer")

@@ -12,7 +12,7 @@ Vector = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class IndexedChunk:
-    """One chunk with its vector, as it stands in the index; (key, version, ordinal) identifies it."""
+    """One chunk with its vector, as the index holds it, identified by key, version and ordinal."""
 
     key: str
     version: Version
