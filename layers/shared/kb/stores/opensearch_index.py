@@ -1,0 +1,295 @@
+"""The vector index in OpenSearch: one k-NN index behind an alias, one document a chunk."""
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from opensearchpy import OpenSearch
+
+from kb.documents import Version
+from kb.errors import Misconfigured, Unavailable
+from kb.ports import Hit, IndexedChunk, Vector
+from kb.stores.opensearch_mapping import SETTINGS, check, mapping_for
+from kb.stores.opensearch_requests import TOO_BUSY, Busy, Requests, connect
+
+__all__ = ["OpenSearchIndex", "connect"]
+
+SEARCH_WIDTH = 100
+"""Least `k` of the graph search, whose width it is with the engine lucene: with k = 10, recall@10
+on 10,000 vectors was 0.45 to 0.90."""
+
+BULK_BYTES = 4 * 1024 * 1024
+"""Most of one bulk request; Amazon's smallest instances refuse 10 MB."""
+
+
+class OpenSearchIndex:
+    """The port's calls as requests to one OpenSearch index.
+
+    `index` is an alias, of the index `{index}-1` where this class creates it: writes demand an
+    alias, since a write to a name that is gone would else create an index without our mapping.
+
+    The index never refreshes itself: what was written is found from the next `refresh` on,
+    whoever calls it. A removal sees everything written before it and is effective when it
+    returns, so that it refreshes too. The embedded index does the same.
+
+    Answers 429 and 503, of a request or of single chunks in it, are asked again for up to
+    `patience` seconds. What did not answer then is Unavailable("vectors"); what the operator must
+    change is Misconfigured; a document that the index will never take is Refused, and what was
+    written of it is the caller's to remove.
+    """
+
+    def __init__(
+        self,
+        client: OpenSearch,
+        *,
+        index: str,
+        model: str,
+        dimension: int,
+        patience: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.index = index
+        self.model = model
+        self.dimension = dimension
+        self._client = client
+        self._requests = Requests(index, patience, clock, sleep)
+
+    def prepare(self) -> None:
+        """Create the index, or check that the one there has this mapping, dimension and model."""
+        found = self._mappings()
+        if not found:
+            self._create()
+            found = self._mappings()
+        if not found:
+            raise Misconfigured(
+                f"OpenSearch index {self.index}-1 exists, but no alias {self.index} leads to it:"
+                " add the alias, or delete the index"
+            )
+        if len(found) > 1 or self.index in found:
+            raise Misconfigured(
+                f"{self.index} must be an alias of one OpenSearch index, and stands for"
+                f" {', '.join(sorted(found))}: delete what is not this system's, or set another"
+                " OPENSEARCH_INDEX"
+            )
+        for name, mapping in found.items():
+            check(mapping, name, self.model, self.dimension)
+
+    def write(self, chunks: Sequence[IndexedChunk]) -> None:
+        """Write all or raise; writing the same chunk twice leaves one."""
+        lines = [self._lines(chunk) for chunk in chunks]
+        for batch in _batches(lines):
+            self._write_batch(batch)
+
+    def refresh(self) -> None:
+        """Make everything written so far visible to `search`."""
+        self._requests.ask("refresh", self._refresh_once)
+
+    def remove_version(self, key: str, version: Version) -> None:
+        """Remove the chunks of exactly this version."""
+        self._remove(
+            {
+                "filter": [
+                    {"term": {"key": key}},
+                    {"term": {"revision": version.revision}},
+                    {"term": {"fingerprint": version.fingerprint}},
+                ]
+            }
+        )
+
+    def remove_older(self, key: str, version: Version) -> None:
+        """Remove chunks of lower revisions, and of this revision under another fingerprint."""
+        self._remove(
+            {
+                "filter": [
+                    {"term": {"key": key}},
+                    {"range": {"revision": {"lte": version.revision}}},
+                ],
+                "must_not": [
+                    {
+                        "bool": {
+                            "filter": [
+                                {"term": {"revision": version.revision}},
+                                {"term": {"fingerprint": version.fingerprint}},
+                            ]
+                        }
+                    }
+                ],
+            }
+        )
+
+    def search(
+        self,
+        vector: Vector,
+        k: int,
+        domain: str | None = None,
+        without: Collection[str] = (),
+    ) -> list[Hit]:
+        """The k nearest chunks, best first; equal scores by key, then ordinal."""
+        nearest: dict[str, Any] = {"vector": self._numbers(vector), "k": max(k, SEARCH_WIDTH)}
+        wanted: dict[str, Any] = {}
+        if domain is not None:
+            wanted["filter"] = {"term": {"domain": domain}}
+        if without:
+            wanted["must_not"] = {"terms": {"key": sorted(without)}}
+        if wanted:
+            nearest["filter"] = {"bool": wanted}
+        body = {
+            "size": k,
+            "query": {"knn": {"vector": nearest}},
+            # The source holds the vector and takes three times as long to read.
+            "_source": False,
+            "docvalue_fields": ["key", "revision", "fingerprint", "ordinal", "part"],
+            "stored_fields": ["section"],
+            "sort": ["_score", "key", "ordinal", "revision", "fingerprint"],
+        }
+        answer = self._requests.ask(
+            "search",
+            lambda: self._client.search(
+                index=self.index,
+                body=body,
+                params={"allow_partial_search_results": "false"},
+            ),
+        )
+        hits = [_hit(found) for found in answer["hits"]["hits"]]
+        hits.sort(
+            key=lambda hit: (
+                -hit.score,
+                hit.key,
+                hit.ordinal,
+                hit.version.revision,
+                hit.version.fingerprint,
+            )
+        )
+        return hits
+
+    def _mappings(self) -> dict[str, Any]:
+        """Index -> its mapping, for all that the alias or name leads to; empty: nothing."""
+        answer = self._requests.ask(
+            "read the mapping of",
+            lambda: self._client.indices.get_mapping(index=self.index),
+            unless="index_not_found_exception",
+        )
+        return {name: found["mappings"] for name, found in (answer or {}).items()}
+
+    def _create(self) -> None:
+        body = {
+            "settings": SETTINGS,
+            "aliases": {self.index: {}},
+            "mappings": mapping_for(self.model, self.dimension),
+        }
+        self._requests.ask(
+            "create",
+            lambda: self._client.indices.create(index=f"{self.index}-1", body=body),
+            unless="resource_already_exists_exception",  # another was faster; the check decides
+        )
+
+    def _lines(self, chunk: IndexedChunk) -> str:
+        source = {
+            "key": chunk.key,
+            "revision": chunk.version.revision,
+            "fingerprint": chunk.version.fingerprint,
+            "ordinal": chunk.ordinal,
+            "part": chunk.part,
+            "section": chunk.section,
+            "domain": chunk.domain,
+            "text": chunk.text,
+            "vector": self._numbers(chunk.vector),
+        }
+        action = {"index": {"_id": _identity(chunk)}}
+        return f"{json.dumps(action)}\n{json.dumps(source, ensure_ascii=False)}\n"
+
+    def _numbers(self, vector: Vector) -> list[float]:
+        if len(vector) != self.dimension:
+            raise Misconfigured(
+                f"a vector has {len(vector)} numbers where the index of {self.model}"
+                f" holds {self.dimension}"
+            )
+        numbers = [float(number) for number in vector]
+        if not all(map(math.isfinite, numbers)):
+            raise Misconfigured(
+                f"the embedding model {self.model} gave numbers that are not finite"
+            )
+        # Half the bytes; OpenSearch keeps 32 bits, which tell no more apart in a unit vector.
+        return [round(number, 9) for number in numbers]
+
+    def _write_batch(self, batch: Sequence[str]) -> None:
+        pending = list(batch)
+
+        def write_pending() -> None:
+            nonlocal pending
+            answer = self._client.bulk(
+                index=self.index,
+                body="".join(pending),
+                params={"require_alias": "true"},
+            )
+            outcomes = [item["index"] for item in answer["items"]]
+            for outcome in outcomes:
+                if outcome["status"] >= 300 and outcome["status"] not in TOO_BUSY:
+                    raise self._requests.failure("write to", outcome["status"], outcome["error"])
+            pending = [
+                lines
+                for lines, outcome in zip(pending, outcomes, strict=True)
+                if outcome["status"] in TOO_BUSY
+            ]
+            if pending:
+                raise Busy(f"{len(pending)} of {len(batch)} chunks")
+
+        self._requests.ask("write to", write_pending)
+
+    def _refresh_once(self) -> None:
+        answer = self._client.indices.refresh(index=self.index)
+        if answer["_shards"]["failed"]:
+            raise Unavailable("vectors")
+
+    def _remove(self, condition: Mapping[str, Any]) -> None:
+        def remove_found() -> None:
+            self._refresh_once()  # what a search does not see yet would stay
+            answer = self._client.delete_by_query(
+                index=self.index,
+                body={"query": {"bool": condition}},
+                params={"conflicts": "proceed", "refresh": "true"},
+            )
+            if answer["failures"] or answer["timed_out"]:
+                raise Unavailable("vectors")
+            if answer["version_conflicts"]:
+                # Written or removed by another since the search in it: those found anew go too.
+                raise Busy(f"{answer['version_conflicts']} chunks changed meanwhile")
+
+        self._requests.ask("remove from", remove_found)
+
+
+def _identity(chunk: IndexedChunk) -> str:
+    # Hashed, since OpenSearch takes ids of 512 bytes at most and a key alone may have 1,024.
+    version = chunk.version
+    name = json.dumps([chunk.key, version.revision, version.fingerprint, chunk.ordinal])
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def _batches(lines: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for line in lines:
+        length = len(line.encode())
+        if batch and size + length > BULK_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += length
+    if batch:
+        yield batch
+
+
+def _hit(found: Mapping[str, Any]) -> Hit:
+    fields = {name: values[0] for name, values in found["fields"].items()}
+    return Hit(
+        key=fields["key"],
+        version=Version(fields["revision"], fields["fingerprint"]),
+        ordinal=fields["ordinal"],
+        part=fields["part"],
+        section=fields.get("section", ""),
+        score=found["_score"],
+    )
