@@ -1,7 +1,10 @@
 """The words of the system as data: document versions, sections, parts, chunks, catalog rows."""
 
+import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+DEFAULT_DOMAIN = "default"
 
 
 class Status(StrEnum):
@@ -64,6 +67,8 @@ class Outline:
     sections: tuple[Section, ...] = ()
     names: dict[str, str] = field(default_factory=dict)
     """Frontmatter `sections`: a name that agents may ask for -> heading."""
+    digests: tuple[str, ...] = ()
+    """`digest_of` each part's text, by part number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +112,6 @@ class CatalogRow:
     """Milliseconds since 1970, stamped just before the commit."""
     served: Version | None = None
     """The version whose chunks and parts answers are made of; None: nothing to serve."""
-    attempted: str = ""
-    """Fingerprint of the newest content looked at; differs from `served` after a failure."""
     reason: str = ""
     content_hash: str = ""
     title: str = ""
@@ -123,3 +126,19 @@ class CatalogRow:
     cleanup_pending: bool = False
     expires_at: int | None = None
     """Seconds since 1970; set on tombstones only."""
+
+
+def digest_of(text: str) -> str:
+    """What session memory keeps of a delivered text: 128 bits of its SHA-256, hex."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def domain_of(key: str, category: str = "") -> str:
+    """The author's category, else the key's first path segment, else `default`."""
+    first, slash, _ = key.lstrip("/").partition("/")
+    return category or (first if slash and first else DEFAULT_DOMAIN)
+
+
+def is_document(key: str) -> bool:
+    """Whether the key names a document: `.md` or `.markdown`, any case."""
+    return key.lower().endswith((".md", ".markdown"))

@@ -49,6 +49,6 @@ class Conflict(KbError):
 class Unavailable(KbError):
     """`what` did not answer: catalog, content, session, log, bucket, queue, embedding, vectors."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} did not answer")
+    def __init__(self, what: str, cause: str = "") -> None:
+        super().__init__(f"{what} did not answer" + (f" ({cause})" if cause else ""))
         self.what = what

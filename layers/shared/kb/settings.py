@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from kb.errors import Misconfigured
+from kb.grading import EMBEDDED, SPECIFIED, Profile
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -92,17 +93,21 @@ class LookupSettings(Shared):
     session_table: str = Field(min_length=1, description="name of the session memory's table")
     invocation_table: str = Field(min_length=1, description="name of the log's table")
     max_l2: float = Field(
-        2.0,
+        SPECIFIED.max_l2,
         gt=0,
         allow_inf_nan=False,
         alias="RETRIEVAL_NORMALIZATION_MAX_L2_DISTANCE",
         description="squared L2 distance at which similarity is 0",
     )
     highly_relevant_threshold: Share = Field(
-        0.75, alias="RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD", description="evidence from which it is"
+        SPECIFIED.highly_relevant,
+        alias="RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD",
+        description="evidence from which an answer is HIGHLY_RELEVANT",
     )
     reference_threshold: Share = Field(
-        0.5, alias="RETRIEVAL_REFERENCE_THRESHOLD", description="evidence from which it is"
+        SPECIFIED.reference,
+        alias="RETRIEVAL_REFERENCE_THRESHOLD",
+        description="evidence from which an answer is REFERENCE; below, it is none",
     )
     precise_min_coverage: Share = Field(
         0.8,
@@ -122,6 +127,16 @@ class LookupSettings(Shared):
     question_timeout: Seconds = Field(10, description="seconds for the question's embedding")
     language: Literal["zh", "en"] = Field("zh", description="language of hints and messages")
 
+    @model_validator(mode="before")
+    @classmethod
+    def unset_thresholds_are_the_profiles(cls, given: dict[str, object]) -> dict[str, object]:
+        profile = EMBEDDED if given.get("EMBEDDER") == "embedded" else SPECIFIED
+        return {
+            "RETRIEVAL_NORMALIZATION_MAX_L2_DISTANCE": profile.max_l2,
+            "RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD": profile.highly_relevant,
+            "RETRIEVAL_REFERENCE_THRESHOLD": profile.reference,
+        } | given
+
     @model_validator(mode="after")
     def thresholds_are_ordered(self) -> Self:
         if self.reference_threshold > self.highly_relevant_threshold:
@@ -129,6 +144,10 @@ class LookupSettings(Shared):
                 "RETRIEVAL_REFERENCE_THRESHOLD may be at most RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD"
             )
         return self
+
+    @property
+    def profile(self) -> Profile:
+        return Profile(self.max_l2, self.highly_relevant_threshold, self.reference_threshold)
 
 
 Model = TypeVar("Model", bound=_FromEnvironment)

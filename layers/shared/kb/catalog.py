@@ -1,0 +1,123 @@
+"""The catalog in memory: L0's index and the version of every document that answers may show."""
+
+import threading
+from collections.abc import Callable, Iterable
+
+from kb.documents import CatalogRow, Status
+from kb.keywords import KeywordIndex, Match
+from kb.stores.catalog_table import CatalogTable
+
+
+class Catalog:
+    """Loaded whole once, then kept up to date from the rows changed since.
+
+    `now` returns seconds since 1970; `interval` (between two looks), `overlap` (how far each look
+    goes back before the last one, for writers' clocks and the index's delay) and `idle` (after
+    which all is loaded again) are in seconds.
+    """
+
+    def __init__(
+        self,
+        table: CatalogTable,
+        *,
+        now: Callable[[], float],
+        interval: float,
+        overlap: float,
+        idle: float,
+    ) -> None:
+        self._table = table
+        self._now = now
+        self._interval = interval
+        self._overlap = overlap
+        self._idle = idle
+        self._refreshing = threading.Lock()
+        self._looked_at: float | None = None
+        self._rows: dict[str, CatalogRow] = {}
+        self._keys_of_content: dict[str, set[str]] = {}
+        self._keywords = KeywordIndex()
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._looked_at is not None
+
+    def refresh(self) -> None:
+        """Make what was committed up to about now visible. Raises Unavailable("catalog").
+
+        Does nothing within `interval` of the last look. A failed look changes nothing.
+        """
+        with self._refreshing:
+            started = self._now()
+            if self._looked_at is None or not 0 <= started - self._looked_at < self._idle:
+                self._reload()
+            elif started - self._looked_at < self._interval:
+                return
+            else:
+                self.learn(self._table.changed_since(int((self._looked_at - self._overlap) * 1000)))
+            self._looked_at = started
+
+    def read_again(self, keys: Iterable[str]) -> None:
+        """Read these rows consistently and learn them. Raises Unavailable("catalog")."""
+        wanted = list(keys)
+        found = self._table.read_many(wanted)
+        self.learn(found.values())
+        for key in wanted:
+            if key not in found:
+                self._forget(key)
+
+    def learn(self, rows: Iterable[CatalogRow]) -> None:
+        """Take over rows that are newer than those held."""
+        for row in rows:
+            held = self._rows.get(row.key)
+            if held is None or row.revision >= held.revision:
+                self._hold(row)
+
+    def row(self, key: str) -> CatalogRow | None:
+        """The row of a document that can be served, else None."""
+        row = self._rows.get(key)
+        return row if row and row.served else None
+
+    def rows(self) -> list[CatalogRow]:
+        """All documents that are not deleted, by key."""
+        return sorted(
+            (row for row in list(self._rows.values()) if row.status is not Status.DELETED),
+            key=lambda row: row.key,
+        )
+
+    def match(self, folded: str) -> tuple[Match, ...]:
+        """L0: the documents whose keywords match, best first, equal content once."""
+        return self._keywords.match(folded)
+
+    def twins(self, row: CatalogRow) -> list[CatalogRow]:
+        """All served documents of the same content, itself included, by key."""
+        keys = sorted(self._keys_of_content.get(row.content_hash, ()))
+        return [twin for key in keys if (twin := self.row(key))]
+
+    def _reload(self) -> None:
+        rows = {row.key: row for row in self._table.load()}
+        for key in self._rows.keys() - rows.keys():
+            self._forget(key)
+        self.learn(rows.values())
+
+    def _hold(self, row: CatalogRow) -> None:
+        """Put the row in place of the one held, never leaving a moment without either."""
+        held = self._rows.get(row.key)
+        self._rows[row.key] = row
+        if row.served:
+            self._keys_of_content.setdefault(row.content_hash, set()).add(row.key)
+        if held and (not row.served or held.content_hash != row.content_hash):
+            self._drop_content(held)
+        if row.served and row.keywords:
+            self._keywords.put(row.key, row.keywords, row.content_hash)
+        else:
+            self._keywords.remove(row.key)
+
+    def _forget(self, key: str) -> None:
+        if held := self._rows.pop(key, None):
+            self._keywords.remove(key)
+            self._drop_content(held)
+
+    def _drop_content(self, row: CatalogRow) -> None:
+        keys = self._keys_of_content.get(row.content_hash, set())
+        keys.discard(row.key)
+        if not keys:
+            self._keys_of_content.pop(row.content_hash, None)

@@ -1,0 +1,66 @@
+"""Which level the evidence supports; pure, the only place that decides it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How relevant an answer is, best first."""
+
+    PRECISE = "PRECISE"
+    HIGHLY_RELEVANT = "HIGHLY_RELEVANT"
+    REFERENCE = "REFERENCE"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Where one embedding model's similarities mean something."""
+
+    max_l2: float
+    """Squared L2 distance at which similarity is 0."""
+    highly_relevant: float
+    """Evidence in [0, 1] from which an answer is HIGHLY_RELEVANT."""
+    reference: float
+    """Evidence in [0, 1] from which an answer is REFERENCE; below, it is none."""
+
+
+SPECIFIED = Profile(max_l2=2.0, highly_relevant=0.75, reference=0.5)
+"""The specification's rule; fits models whose cosines spread over [0, 1]."""
+EMBEDDED = Profile(max_l2=0.8, highly_relevant=0.75, reference=0.65)
+"""Provisional, for multilingual-e5-small, whose cosines all lie in .7 to .95: HIGHLY_RELEVANT
+from cosine .90, REFERENCE from .86."""
+
+
+def squared_distance(score: float) -> float:
+    """d2 of OpenSearch's `_score` = 1 / (1 + d2) for space l2."""
+    return 1 / score - 1
+
+
+def similarity(d2: float, max_l2: float) -> float:
+    """1 at distance 0, falling linearly in the squared L2 distance to 0 at `max_l2`."""
+    return 1 - min(max(d2, 0.0), max_l2) / max_l2
+
+
+def grade(
+    matches: int,
+    evidence: float | None,
+    profile: Profile,
+    *,
+    strong: bool = True,
+    agrees: bool = False,
+) -> Level | None:
+    """The level of a question, or None where nothing answers it.
+
+    `matches` counts the documents that L0 matched, equal content once, before any domain filter.
+    `evidence` is the best of L1, None where L1 was not asked or did not answer. `strong` and
+    `agrees` say of a single match whether its keyword covers the question, and whether L1's best
+    document is the same one.
+    """
+    found_by_meaning = evidence is not None and evidence >= profile.reference
+    if matches == 1 and (strong or (found_by_meaning and agrees)):
+        return Level.PRECISE
+    if evidence is not None and evidence >= profile.highly_relevant:
+        return Level.HIGHLY_RELEVANT
+    if found_by_meaning or matches:
+        return Level.REFERENCE
+    return None

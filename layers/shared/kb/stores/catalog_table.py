@@ -1,0 +1,169 @@
+"""The catalog: one row a document, the commit point of every ingest."""
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Any
+
+from kb.documents import CatalogRow, Status, Version
+from kb.errors import Conflict, InvalidInput
+from kb.stores.dynamodb import (
+    Item,
+    answering,
+    batches,
+    from_item,
+    read_all,
+    to_item,
+    write_if,
+)
+
+FEED = "catalog"
+"""The one partition of the index by change time: all rows, read from a time on."""
+_DEFAULTS = {field.name: field.default for field in fields(CatalogRow)}
+
+
+class CatalogTable:
+    """Every method raises Unavailable("catalog") when DynamoDB does not answer."""
+
+    def __init__(self, client: Any, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def read(self, key: str) -> CatalogRow | None:
+        """The row as it is now (consistent)."""
+        return self.read_many([key]).get(key)
+
+    def read_many(self, keys: Sequence[str]) -> dict[str, CatalogRow]:
+        """The rows as they are now (consistent), by key; unknown keys are absent."""
+        rows: dict[str, CatalogRow] = {}
+        with answering("catalog"):
+            for batch in batches(keys, 100):
+                found = read_all(self._client, self._table, [to_item({"key": k}) for k in batch])
+                rows |= {row.key: row for row in map(_from_item, found)}
+        return rows
+
+    def commit(self, row: CatalogRow, expected_revision: int) -> None:
+        """Write the whole row if the stored one still has `expected_revision` (0: there is none).
+
+        Raises Conflict where it has not.
+        """
+        guard: dict[str, Any] = (
+            {
+                "ConditionExpression": "revision = :n",
+                "ExpressionAttributeValues": to_item({":n": expected_revision}),
+            }
+            if expected_revision
+            else {
+                "ConditionExpression": "attribute_not_exists(#key)",
+                "ExpressionAttributeNames": {"#key": "key"},
+            }
+        )
+        put = self._client.put_item
+        if not write_if("catalog", put, TableName=self._table, Item=_to_item(row), **guard):
+            raise Conflict(row.key)
+
+    def finish_cleanup(self, key: str, revision: int) -> None:
+        """Note that nothing older is left; a row that moved on keeps its own note."""
+        write_if(
+            "catalog",
+            self._client.update_item,
+            TableName=self._table,
+            Key=to_item({"key": key}),
+            UpdateExpression="REMOVE cleanup_pending",
+            ConditionExpression="revision = :n",
+            ExpressionAttributeValues=to_item({":n": revision}),
+        )
+
+    def load(self) -> Iterator[CatalogRow]:
+        """Every row, tombstones too, page by page."""
+        with answering("catalog"):
+            pages = self._client.get_paginator("scan").paginate(TableName=self._table)
+            for page in pages:
+                yield from map(_from_item, page["Items"])
+
+    def changed_since(self, milliseconds: int) -> Iterator[CatalogRow]:
+        """Rows stamped at or after that time, oldest first (eventually consistent)."""
+        with answering("catalog"):
+            pages = self._client.get_paginator("query").paginate(
+                TableName=self._table,
+                IndexName="changes",
+                KeyConditionExpression="feed = :feed AND changed_at >= :since",
+                ExpressionAttributeValues=to_item({":feed": FEED, ":since": milliseconds}),
+            )
+            for page in pages:
+                yield from map(_from_item, page["Items"])
+
+    def page(
+        self, limit: int, token: str = "", status: str = "", domain: str = ""
+    ) -> tuple[list[CatalogRow], str]:
+        """At most `limit` rows of that status and domain (tombstones only by their status),
+        and the token of the next page ("" at the end).
+
+        Raises InvalidInput where the token is none of ours.
+        """
+        values: dict[str, Any] = {":status": status or Status.DELETED}
+        names = {"#status": "status"}
+        condition = "#status = :status" if status else "#status <> :status"
+        if domain:
+            values[":domain"] = domain
+            names["#domain"] = "domain"
+            condition += " AND #domain = :domain"
+        start = _start_of(token)
+        rows: list[CatalogRow] = []
+        with answering("catalog"):
+            while True:
+                answer = self._client.scan(
+                    TableName=self._table,
+                    Limit=limit - len(rows),
+                    FilterExpression=condition,
+                    ExpressionAttributeNames=names,
+                    ExpressionAttributeValues=to_item(values),
+                    **({"ExclusiveStartKey": start} if start else {}),
+                )
+                rows += map(_from_item, answer["Items"])
+                start = answer.get("LastEvaluatedKey")
+                if not start or len(rows) >= limit:
+                    return rows, _token_of(start)
+
+
+def _token_of(start: Item | None) -> str:
+    if not start:
+        return ""
+    return base64.urlsafe_b64encode(json.dumps(from_item(start)["key"]).encode()).decode()
+
+
+def _start_of(token: str) -> Item | None:
+    if not token:
+        return None
+    try:
+        key = json.loads(base64.urlsafe_b64decode(token.encode()))
+    except ValueError as error:
+        raise InvalidInput("next", "is no token of a page") from error
+    if not isinstance(key, str) or not key:
+        raise InvalidInput("next", "is no token of a page")
+    return to_item({"key": key})
+
+
+def _to_item(row: CatalogRow) -> Item:
+    """The row without what equals its default, plus the feed it is listed in."""
+    values: dict[str, Any] = {"feed": FEED}
+    for name, default in _DEFAULTS.items():
+        value = getattr(row, name)
+        if value != default:
+            values[name] = list(value) if isinstance(value, tuple) else value
+    if row.served:
+        values["served"] = {
+            "revision": row.served.revision,
+            "fingerprint": row.served.fingerprint,
+        }
+    return to_item(values)
+
+
+def _from_item(item: Item) -> CatalogRow:
+    values = from_item(item)
+    values["status"] = Status(values["status"])
+    values["keywords"] = tuple(values.get("keywords", ()))
+    if served := values.get("served"):
+        values["served"] = Version(served["revision"], served["fingerprint"])
+    return CatalogRow(**{name: value for name, value in values.items() if name in _DEFAULTS})
