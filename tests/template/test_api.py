@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from kb.routes import ROUTES as ANSWERED
 
 ROUTES = {
     "/lookup": {"post"},
@@ -22,8 +23,8 @@ REFUSALS = {
     "REQUEST_TOO_LARGE": ("413", "too_large"),
     "THROTTLED": ("429", "too_many_requests"),
     "QUOTA_EXCEEDED": ("429", "quota_exceeded"),
-    "INTEGRATION_TIMEOUT": ("503", "unavailable"),
-    "INTEGRATION_FAILURE": ("503", "unavailable"),
+    "INTEGRATION_TIMEOUT": ("503", "service_unavailable"),
+    "INTEGRATION_FAILURE": ("503", "service_unavailable"),
 }
 
 ORIGIN = "gatewayresponse.header.Access-Control-Allow-Origin"
@@ -37,6 +38,11 @@ def body(stack):
 def test_every_route_is_declared_and_no_other(body):
     declared = {path: set(methods) - {"options"} for path, methods in body["paths"].items()}
     assert declared == ROUTES
+
+
+def test_everything_the_function_answers_can_be_asked_for():
+    declared = {(verb.upper(), path) for path, verbs in ROUTES.items() for verb in verbs}
+    assert ANSWERED.keys() <= declared
 
 
 def test_every_call_goes_to_the_alias_and_asks_for_a_key(body):
