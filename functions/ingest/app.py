@@ -11,8 +11,7 @@ from kb.errors import KbError
 from kb.stores.ingest_queue import delay_retry
 from kb.wiring import ingest_parts
 
-logger = logging.getLogger()
-logger.setLevel(logging.INFO)
+logger = logging.getLogger(__name__)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

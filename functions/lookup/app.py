@@ -10,8 +10,7 @@ from kb.errors import KbError, NotFound
 from kb.routes import ROUTES, Request
 from kb.wiring import LookupParts, lookup_parts
 
-logger = logging.getLogger()
-logger.setLevel(logging.INFO)
+logger = logging.getLogger(__name__)
 app = APIGatewayRestResolver(cors=CORSConfig(allow_origin="*", allow_headers=["x-api-key"]))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 import yaml
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 REGION = "us-east-1"
@@ -20,7 +20,7 @@ class LocalCloud:
 
     def __init__(self, template: Path, stack: str = "kb") -> None:
         self._server = make_server(
-            "127.0.0.1", 0, _one_at_a_time(), threaded=True, request_handler=_Quiet
+            "127.0.0.1", 0, _one_at_a_time(), threaded=True, request_handler=QuietRequests
         )
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
@@ -138,7 +138,7 @@ def _one_at_a_time() -> Callable[..., Any]:
     return serve
 
 
-class _Quiet(WSGIRequestHandler):
+class QuietRequests(WSGIRequestHandler):
     """HTTP/1.1, so that clients keep their connections; not a line a request."""
 
     protocol_version = "HTTP/1.1"
