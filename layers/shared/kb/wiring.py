@@ -3,6 +3,7 @@
 import os
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -39,81 +40,102 @@ class IngestParts:
     """SQS client, for the backoff of failed messages."""
 
 
+@dataclass(frozen=True, slots=True)
 class LookupParts:
     """What the lookup function calls."""
 
-    def __init__(self, settings: LookupSettings) -> None:
-        dynamodb = _client("dynamodb", settings, settings.read_timeout)
-        self.settings = settings
-        self.documents = CatalogTable(dynamodb, settings.catalog_table)
-        self.content = ContentTable(dynamodb, settings.content_table)
-        self.log = InvocationTable(dynamodb, settings.invocation_table, ttl=settings.log_ttl)
-        self.catalog = Catalog(
-            self.documents,
-            now=time.time,
-            interval=settings.refresh_interval,
-            overlap=settings.refresh_overlap,
-            idle=settings.reload_after_idle,
-        )
-        self.embedder = _embedder(settings, settings.question_timeout)
-        self.index = _vector_index(settings, self.embedder)
-        self._dynamodb = dynamodb
-        semantic = SemanticSearch(
-            self.embedder,
-            self.index,
-            self.catalog,
-            k=settings.search_k,
-            max_l2=settings.max_l2,
-        )
-        self.lookup = Lookup(
-            catalog=self.catalog,
-            finder=Finder(
-                self.catalog,
-                semantic,
-                settings.profile,
-                min_coverage=settings.precise_min_coverage,
-            ),
-            content=self.content,
-            sessions=self.sessions,
-            log=self.log,
-            profile=settings.profile,
-            embedding_model=self.embedder.model,
-            query_length=settings.query_length,
-            language=settings.language,
-            now=time.time_ns,
-            new_id=lambda: str(uuid.uuid4()),
-        )
-
-    def sessions(self, caller: str) -> SessionMemory:
-        """The session memory of one caller."""
-        table, ttl = self.settings.session_table, self.settings.session_ttl
-        return SessionMemory(self._dynamodb, table, caller, ttl=ttl, now=time.time_ns)
+    settings: LookupSettings
+    lookup: Lookup
+    catalog: Catalog
+    documents: CatalogTable
+    content: ContentTable
+    log: InvocationTable
+    embedder: Embedder
+    index: VectorIndex
+    sessions: Callable[[str], SessionMemory]
+    """The session memory of a caller."""
 
 
 @cache
 def ingest_parts() -> IngestParts:
-    """Made at the first call. Raises Misconfigured naming every wrong setting."""
+    """From the environment, at the first call. Raises Misconfigured naming every wrong setting."""
     settings = read_settings(IngestSettings, os.environ)
-    dynamodb = _client("dynamodb", settings, settings.read_timeout)
     embedder = _embedder(settings, settings.embedding_timeout)
-    ingest = Ingest(
-        bucket=KnowledgeBucket(
-            _client("s3", settings, settings.read_timeout), settings.knowledge_bucket
-        ),
-        catalog=CatalogTable(dynamodb, settings.catalog_table),
-        content=ContentTable(dynamodb, settings.content_table),
-        index=_vector_index(settings, embedder),
-        embedder=embedder,
-        settings=settings,
-        now=time.time,
-    )
-    return IngestParts(settings, ingest, _client("sqs", settings, settings.read_timeout))
+    return make_ingest(settings, embedder, _vector_index(settings, embedder))
 
 
 @cache
 def lookup_parts() -> LookupParts:
-    """Made at the first call. Raises Misconfigured naming every wrong setting."""
-    return LookupParts(read_settings(LookupSettings, os.environ))
+    """From the environment, at the first call. Raises Misconfigured naming every wrong setting."""
+    settings = read_settings(LookupSettings, os.environ)
+    embedder = _embedder(settings, settings.question_timeout)
+    return make_lookup(settings, embedder, _vector_index(settings, embedder))
+
+
+def make_ingest(
+    settings: IngestSettings,
+    embedder: Embedder,
+    index: VectorIndex,
+    now: Callable[[], float] = time.time,
+) -> IngestParts:
+    """`now` returns seconds since 1970."""
+    dynamodb, s3, sqs = (
+        _client(service, settings, settings.read_timeout) for service in ("dynamodb", "s3", "sqs")
+    )
+    ingest = Ingest(
+        bucket=KnowledgeBucket(s3, settings.knowledge_bucket),
+        catalog=CatalogTable(dynamodb, settings.catalog_table),
+        content=ContentTable(dynamodb, settings.content_table),
+        index=index,
+        embedder=embedder,
+        settings=settings,
+        now=now,
+    )
+    return IngestParts(settings, ingest, sqs)
+
+
+def make_lookup(
+    settings: LookupSettings,
+    embedder: Embedder,
+    index: VectorIndex,
+    now: Callable[[], int] = time.time_ns,
+) -> LookupParts:
+    """`now` returns nanoseconds since 1970."""
+    dynamodb = _client("dynamodb", settings, settings.read_timeout)
+    documents = CatalogTable(dynamodb, settings.catalog_table)
+    content = ContentTable(dynamodb, settings.content_table)
+    log = InvocationTable(dynamodb, settings.invocation_table, ttl=settings.log_ttl)
+    catalog = Catalog(
+        documents,
+        now=lambda: now() / 1e9,
+        interval=settings.refresh_interval,
+        overlap=settings.refresh_overlap,
+        idle=settings.reload_after_idle,
+    )
+    semantic = SemanticSearch(embedder, index, catalog, k=settings.search_k, max_l2=settings.max_l2)
+
+    def sessions(caller: str) -> SessionMemory:
+        table, ttl = settings.session_table, settings.session_ttl
+        return SessionMemory(dynamodb, table, caller, ttl=ttl, now=now)
+
+    lookup = Lookup(
+        catalog=catalog,
+        finder=Finder(
+            catalog, semantic, settings.profile, min_coverage=settings.precise_min_coverage
+        ),
+        content=content,
+        sessions=sessions,
+        log=log,
+        profile=settings.profile,
+        embedding_model=embedder.model,
+        query_length=settings.query_length,
+        language=settings.language,
+        now=now,
+        new_id=lambda: str(uuid.uuid4()),
+    )
+    return LookupParts(
+        settings, lookup, catalog, documents, content, log, embedder, index, sessions
+    )
 
 
 def _embedder(settings: Shared, timeout: float) -> Embedder:

@@ -11,20 +11,39 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 REGION = "us-east-1"
-ACCOUNT = "123456789012"
-"""The account that moto plays."""
 
 
-class LocalCloud:
-    """S3, SQS and DynamoDB, gone with the process. `close` ends its thread."""
+class MotoServer:
+    """S3, SQS and DynamoDB on 127.0.0.1, gone with the process. `close` ends its thread."""
 
-    def __init__(self, template: Path, stack: str = "kb") -> None:
+    def __init__(self) -> None:
         self._server = make_server(
             "127.0.0.1", 0, _one_at_a_time(), threaded=True, request_handler=QuietRequests
         )
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self._session = boto3.Session("local", "local", region_name=REGION)
+        self._clients: dict[str, Any] = {}
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of this server, one a service."""
+        if service not in self._clients:
+            self._clients[service] = self._session.client(service, endpoint_url=self.endpoint)
+        return self._clients[service]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class LocalCloud:
+    """The tables, the queue and the bucket of one stack, made from the template."""
+
+    def __init__(self, server: MotoServer, template: Path, stack: str = "kb") -> None:
+        self.client = server.client
+        self._endpoint = server.endpoint
         resources = yaml.load(template.read_text(encoding="utf-8"), _Loader)["Resources"]  # noqa: S506
         self._resources: dict[str, dict[str, Any]] = resources
         self._stack = stack
@@ -36,7 +55,7 @@ class LocalCloud:
     def environment(self) -> dict[str, str]:
         """What a function needs to run against this cloud with the embedded model and index."""
         return {
-            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ENDPOINT_URL": self._endpoint,
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_ACCESS_KEY_ID": "local",
@@ -50,21 +69,6 @@ class LocalCloud:
             "EMBEDDER": "embedded",
             "VECTOR_INDEX": "embedded",
         }
-
-    def client(self, service: str) -> Any:
-        """A boto3 client of this cloud."""
-        return boto3.client(
-            service,
-            endpoint_url=self.endpoint,
-            region_name=REGION,
-            aws_access_key_id="local",
-            aws_secret_access_key="local",  # noqa: S106 - moto checks none
-        )
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
     def _name(self, resource: str) -> str:
         return f"{self._stack}-{resource}"

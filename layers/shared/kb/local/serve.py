@@ -16,7 +16,7 @@ from watchfiles import watch
 
 from kb.documents import CatalogRow, Status
 from kb.errors import KbError
-from kb.local.cloud import LocalCloud
+from kb.local.cloud import LocalCloud, MotoServer
 from kb.local.embedded_model import CACHE, EmbeddedModel
 from kb.local.event_source import EventSource
 from kb.local.folder import Changes, FolderSync
@@ -49,7 +49,8 @@ def serve(folder: Path, port: int, screen: Console) -> None:
     if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
         raise CannotStart(f"{folder} is no folder that can be read; name one with --folder")
     listener = _listen(port)
-    cloud = LocalCloud(CHECKOUT / "template.yaml")
+    moto = MotoServer()
+    cloud = LocalCloud(moto, CHECKOUT / "template.yaml")
     _become_the_cloud(cloud)
     ingest_parts()
     lookup_parts()
@@ -90,7 +91,7 @@ def serve(folder: Path, port: int, screen: Console) -> None:
     screen.print("Stopping.")
     server.shutdown()
     source.stop()
-    cloud.close()
+    moto.close()
 
 
 def _listen(port: int) -> socket.socket:
