@@ -93,9 +93,9 @@ class Requests:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def failure(self, doing: str, status: int, told: object) -> KbError:
-        """What an answer of 400 or above means to us; `told` is OpenSearch's account of it."""
+        """What an answer means that is neither good nor TOO_BUSY; `told` is OpenSearch's account."""
         kind, reason = _kind_and_reason(told)
-        if status >= 500 or status in TOO_BUSY or kind.endswith("block_exception"):
+        if status >= 500 or kind.endswith("block_exception"):
             # A block is a full disk or a lost quorum: it passes, or an alarm of the domain rings.
             return Unavailable("vectors")
         request = f"OpenSearch refuses to {doing} {self.index} ({status}: {reason})"
