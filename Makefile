@@ -2,6 +2,10 @@
 FOLDER ?= knowledge_base_seed
 PORT ?= 8000
 ARCHITECTURE ?= arm64
+STACK ?= kb
+PARAMETERS ?=
+AWS ?= aws
+DOCKER ?= docker
 
 UV_VERSION := 0.13.9
 SAM_VERSION := 1.170.0
@@ -56,17 +60,56 @@ lint: .venv/.dev ## Check style, format and types
 	@touch $@
 
 # ---------------------------------------------------------------------------------------- for AWS
-SAM := PATH="$(CURDIR)/.venv-sam/bin:$$PATH" SAM_CLI_TELEMETRY=0 sam
+SAM := MAKEFLAGS= PATH="$(CURDIR)/.venv-sam/bin:$$PATH" SAM_CLI_TELEMETRY=0 sam
 # Neither checking nor building calls AWS, but sam wants a region.
 REGION = $(or $(AWS_REGION),$(AWS_DEFAULT_REGION),us-east-1)
 export LAYER_PLATFORM ?= $(if $(filter x86_64,$(ARCHITECTURE)),x86_64,aarch64)-manylinux_2_28
+IMAGE_PLATFORM := linux/$(if $(filter x86_64,$(ARCHITECTURE)),amd64,arm64)
+REPOSITORY = $(STACK)-embedding
+# Paths and contents below a folder; git is there wherever a clone is.
+files = find $(1) -type f -not -path '*/__pycache__/*' | LC_ALL=C sort
+contents = { $(files); $(files) | git hash-object --no-filters --stdin-paths; }
 
-.PHONY: validate build
+.PHONY: validate build image deploy
 validate: build ## Lint template.yaml and build what it deploys
 	$(SAM) validate --lint --region $(REGION)
 
 build: $(SAM_STAMP) ## Build what it deploys: make build [ARCHITECTURE=x86_64]
 	$(SAM) build --region $(REGION)
+
+image: ## Build the embedding image and push it to ECR
+	@for tool in $(AWS) $(DOCKER); do command -v $$tool >/dev/null || { \
+	  echo "$$tool is needed for the embedding image; an existing embedding function needs none:" \
+	    "PARAMETERS=EmbeddingFunctionArn=..." >&2; exit 1; }; \
+	done
+	@set -e; mkdir -p .aws-sam; \
+	tag=$$({ $(call contents,functions/embedding); echo $(IMAGE_PLATFORM); } \
+	  | git hash-object --stdin); \
+	repository=$$($(AWS) ecr describe-repositories --repository-names $(REPOSITORY) \
+	    --query 'repositories[0].repositoryUri' --output text 2>/dev/null) || \
+	  repository=$$($(AWS) ecr create-repository --repository-name $(REPOSITORY) \
+	    --image-tag-mutability IMMUTABLE --image-scanning-configuration scanOnPush=true \
+	    --query repository.repositoryUri --output text); \
+	if ! $(AWS) ecr describe-images --repository-name $(REPOSITORY) \
+	    --image-ids imageTag=$$tag >/dev/null 2>&1; then \
+	  $(AWS) ecr get-login-password | \
+	    $(DOCKER) login --username AWS --password-stdin "$${repository%%/*}"; \
+	  BUILDX_NO_DEFAULT_ATTESTATIONS=1 $(DOCKER) build --platform $(IMAGE_PLATFORM) \
+	    --tag "$$repository:$$tag" functions/embedding; \
+	  $(DOCKER) push "$$repository:$$tag"; \
+	fi; \
+	echo "$$repository:$$tag" | tee .aws-sam/embedding-image
+
+deploy: build ## Deploy: make deploy [STACK=kb] [PARAMETERS="Language=en ..."]
+	@set -e; \
+	case " $(PARAMETERS)" in \
+	  *\ EmbeddingFunctionArn=?*|*\ EmbeddingImageUri=?*) image= ;; \
+	  *) $(MAKE) image; image="EmbeddingImageUri=$$(cat .aws-sam/embedding-image)" ;; \
+	esac; \
+	values="Architecture=$(ARCHITECTURE) $$image $(PARAMETERS)"; \
+	print=$$({ $(call contents,.aws-sam/build); echo "$$values"; } | git hash-object --stdin); \
+	$(SAM) deploy --stack-name $(STACK) --no-fail-on-empty-changeset \
+	  --parameter-overrides "$$values CodeFingerprint=$$print"
 
 # An environment of its own: the pins of aws-sam-cli contradict ours.
 $(SAM_STAMP): .venv-sam/$(UV_STAMP)
@@ -77,4 +120,4 @@ $(SAM_STAMP): .venv-sam/$(UV_STAMP)
 clean: ## Remove what the other targets made
 	rm -rf .venv .venv-sam .aws-sam .kb build layers/shared/kb.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find functions layers tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
