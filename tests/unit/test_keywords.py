@@ -8,7 +8,7 @@ from threading import Event, Thread
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kb import keywords
+from kb import keyword_snapshot
 from kb.keywords import KeywordIndex, Match, fold
 
 Row = tuple[str, Sequence[str], str]
@@ -18,22 +18,21 @@ Row = tuple[str, Sequence[str], str]
 
 def match_plainly(rows: Iterable[Row], folded: str) -> tuple[Match, ...]:
     """Compare every keyword of every document with the query; rows have different keys."""
-    met: dict[str, tuple[str, set[str]]] = {}
-    for key, words, content_hash in rows:
+    met: dict[str, set[str]] = {}
+    smallest: dict[str, str] = {}
+    for key, words, content_hash in sorted(rows):
         folded_words = {fold(word) for word in words} - {""}
         meeting = {word for word in folded_words if meets_plainly(folded, word)}
-        if meeting:
-            met[key] = content_hash or f"without hash: {key}", meeting
+        if meeting and smallest.setdefault(content_hash or f"none of {key}", key) == key:
+            met[key] = meeting
 
     def rank(word: str) -> tuple[bool, int, int]:
-        contents = {content for content, words in met.values() if word in words}
-        return word != folded, -len(word), len(contents)
+        return word != folded, -len(word), sum(word in words for words in met.values())
 
     answer = []
-    for key, (content, words) in met.items():
-        if key == min(twin for twin, (other, _) in met.items() if other == content):
-            best = min(words, key=lambda word: (rank(word), word))
-            answer.append((rank(best), key, best))
+    for key, words in met.items():
+        best = min(words, key=lambda word: (rank(word), word))
+        answer.append((rank(best), key, best))
     return tuple(
         Match(key, best, best == folded, coverage_plainly(folded, best))
         for _, key, best in sorted(answer)
@@ -242,12 +241,12 @@ def test_adding_a_document_builds_no_table_of_the_others(monkeypatch: pytest.Mon
     index = KeywordIndex((f"{n}.md", ["词汇"], "") for n in range(1000))
     sizes: list[int] = []
 
-    class Counted(keywords.KeywordTable):
+    class Counted(keyword_snapshot.KeywordTable):
         def __init__(self, keys: list[str], *rest: object) -> None:
             sizes.append(len(keys))
             super().__init__(keys, *rest)
 
-    monkeypatch.setattr(keywords, "KeywordTable", Counted)
+    monkeypatch.setattr(keyword_snapshot, "KeywordTable", Counted)
     for number in range(200):
         index.put(f"new{number}.md", [f"新词{number}"], "")
         assert keys(index, f"新词{number}") == [f"new{number}.md"]
@@ -260,13 +259,13 @@ def test_a_match_waits_for_no_table_and_sees_what_is_being_settled(
 ) -> None:
     building, may_go_on = Event(), Event()
 
-    class Slow(keywords.KeywordTable):
+    class Slow(keyword_snapshot.KeywordTable):
         def __init__(self, *all_of_it: object) -> None:
             building.set()
             may_go_on.wait()
             super().__init__(*all_of_it)
 
-    monkeypatch.setattr(keywords, "KeywordTable", Slow)
+    monkeypatch.setattr(keyword_snapshot, "KeywordTable", Slow)
     index = KeywordIndex()
     expected = [f"{n:02}.md" for n in range(40)]
     writer = Thread(target=lambda: [index.put(key, ["词汇"], "") for key in expected])
@@ -328,7 +327,7 @@ def test_any_changes_leave_what_the_plain_loop_finds(
     index = KeywordIndex()
     rows: dict[str, Row] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keywords, "_NEW_AT_MOST", new_at_most)
+        patch.setattr(keyword_snapshot, "_NEW_AT_MOST", new_at_most)
         for key, document in changes:
             if document is None:
                 index.remove(key)

@@ -3,88 +3,32 @@
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, compress
-from operator import add
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
 
-_CJK = re.compile(
-    "[\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf"
-    "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
-)
-_WORD = re.compile("[0-9A-Za-z]+")
+from kb.folding import Query, contains, is_word, splits_word
+
 _ANCHOR = re.compile("(?:(?<![0-9A-Za-z])|(?![0-9A-Za-z]))(?=[^\n ][^\n])")
 """Where a query of two characters or more may begin inside a keyword."""
 
 _LONG = 63
 """Keyword length from which one bit stands for all lengths: the last bit of 64."""
+_PAIR, _MORE = 1, 2
+"""Two characters that are a keyword, or that a longer one begins with."""
 _SCANNED = 8
 """Anchors up to which a group is scanned rather than kept sorted."""
 _SORTED_BY = 64
 """Characters by which anchors are sorted: beyond them a query is compared with each."""
 
-_BITS = bytes.maketrans(b"\0\1", b"01")
-
-
-class Query:
-    """A folded query, with what every table asks of it worked out once.
-
-    A cut is a position with no two ASCII letters or digits at its sides, 0 and the end
-    included: a keyword inside the query, or the query inside a keyword, lies between two cuts.
-    """
-
-    __slots__ = ("characters", "cuts", "grams", "is_short", "starts", "text")
-
-    def __init__(self, folded: str) -> None:
-        self.text = folded
-        """A blank query, one of a single character, or one of two without a CJK character
-        (blanks not counted) meets only the keyword that equals it."""
-        self.is_short = _is_short(folded)
-        cuts = bytearray(b"\1") * (len(folded) + 1)
-        for word in _WORD.finditer(folded):
-            cuts[word.start() + 1 : word.end()] = bytes(word.end() - word.start() - 1)
-        self.cuts = int(cuts[::-1].translate(_BITS), 2)
-        self.starts = tuple(compress(range(len(folded) - 1), cuts))
-        self.grams = tuple(compress(map(hash, map(add, folded, folded[1:])), cuts))
-        self.characters = frozenset(folded)
-
-    def meets(self, keyword: str) -> bool:
-        """Whether the query is the keyword, contains it, or is contained in it."""
-        if self.is_short or self.text == keyword:
-            return self.text == keyword
-        if keyword in self.text:
-            return contains(self.text, keyword)
-        return self.text in keyword and contains(keyword, self.text)
-
-
-def _is_short(folded: str) -> bool:
-    length = len(folded) - folded.count(" ")
-    return length < 2 or (length < 3 and not _CJK.search(folded))
-
-
-def contains(text: str, piece: str) -> bool:
-    """Whether `piece` stands in `text`, its ASCII letters and digits not inside a longer word."""
-    start = text.find(piece)
-    while start >= 0:
-        end = start + len(piece)
-        if not _splits_word(text, start) and not _splits_word(text, end):
-            return True
-        start = text.find(piece, start + 1)
-    return False
-
-
-def _splits_word(text: str, position: int) -> bool:
-    around = text[position - 1 : position + 1] if position else ""
-    return len(around) == 2 and around.isascii() and around.isalnum()
-
 
 class KeywordTable:
-    """The keywords of a set of documents, in arrays: about 60 bytes a keyword.
+    """The keywords of a set of documents, in arrays: about 70 bytes a keyword.
 
     All keywords stand in one text, a line each. Three groupings lead into it, each a pair of
     arrays (where a group begins, its members):
 
-    - homes: keywords by the hash of the whole. A keyword inside the query is looked up by every
-      stretch between two cuts whose first two characters begin a keyword of that length;
+    - homes: keywords by the hash of the whole. Looked up are the stretches of the query between
+      two cuts whose first characters begin a keyword of their length;
     - anchors: positions where a query may begin, by the hash of two characters, larger groups
       sorted by what follows. A query inside keywords is one range of its group;
     - holders: documents by keyword.
@@ -94,7 +38,10 @@ class KeywordTable:
 
     __slots__ = (
         "_anchor_groups",
+        "_anchored",
         "_anchors",
+        "_begun",
+        "_counts",
         "_holder_groups",
         "_holders",
         "_homes",
@@ -116,10 +63,12 @@ class KeywordTable:
         self.content_hashes = content_hashes
         ids: dict[str, int] = {}
         pair_ids, pair_documents = array("I"), array("I")
+        self._counts = array("I", [0]) * len(keys)
         for keyword, document in held:
+            self._counts[document] += 1
             pair_ids.append(ids.setdefault(keyword, len(ids)))
             pair_documents.append(document)
-        mask = _mask_for(len(ids) // 2)
+        mask = _mask_for(len(ids))
         self._homes, order = _grouped(array("I", (hash(word) & mask for word in ids)), mask + 1)
         self._write(list(ids), order)
         places = array("I", order)
@@ -136,19 +85,22 @@ class KeywordTable:
         self._text = "".join(f"{keyword}\n" for keyword in ordered)
         self._offsets = array("I", accumulate((len(word) + 1 for word in ordered), initial=0))
 
-    def _note_lengths(self, keywords: Iterable[str]) -> None:
-        mask = _mask_for(len(self._offsets) // 2)
-        self._lengths = array("Q", bytes(8 * (mask + 1)))
+    def _note_lengths(self, keywords: Collection[str]) -> None:
+        """Which beginnings there are: of two characters, and of three with what lengths."""
+        mask = _mask_for(len(keywords))
+        self._begun = bytearray(mask + 1)
+        self._lengths = array("Q", [0]) * (mask // 2 + 1)
         self._single = frozenset(keyword for keyword in keywords if len(keyword) == 1)
         self._long_lengths = 0
-        self._longest = 0
+        self._longest = max(map(len, keywords), default=0)
         for keyword in keywords:
             length = len(keyword)
-            if length > 1:
-                self._lengths[hash(keyword[:2]) & mask] |= 1 << min(length, _LONG)
-            if length >= _LONG:
-                self._long_lengths |= 1 << length
-            self._longest = max(self._longest, length)
+            if length == 2:
+                self._begun[hash(keyword) & mask] |= _PAIR
+            elif length > 2:
+                self._begun[hash(keyword[:2]) & mask] |= _MORE
+                self._lengths[hash(keyword[:3]) & mask >> 1] |= 1 << min(length, _LONG)
+                self._long_lengths |= 1 << length if length >= _LONG else 0
 
     def _anchor(self) -> None:
         text = self._text
@@ -163,79 +115,97 @@ class KeywordTable:
                 group = sorted(anchors[begin:end], key=lambda at: text[at : at + _SORTED_BY])
                 anchors[begin:end] = array("I", group)
             begin = end
+        offsets = self._offsets
+        self._anchored = array("I", (bisect_right(offsets, at) - 1 for at in anchors))
 
     def place(self, key: str) -> int | None:
         """The place of a document in `keys`."""
         place = bisect_left(self.keys, key)
         return place if self.keys[place : place + 1] == [key] else None
 
+    def holds(self, place: int, keywords: Collection[str]) -> bool:
+        """Whether the document at a place has these keywords and no others."""
+        return self._counts[place] == len(keywords) and all(
+            any(place in holders for _, holders in self._held_at(self._places_of({keyword})))
+            for keyword in keywords
+        )
+
     def held(self) -> Iterator[tuple[str, "array[int]"]]:
         """Every keyword with the documents that hold it, by their place in `keys`."""
-        for place in range(len(self._offsets) - 1):
-            yield self._keyword(place), self._documents(place)
+        return self._held_at(range(len(self._offsets) - 1))
 
     def find(self, query: Query) -> Iterator[tuple[str, "array[int]"]]:
         """The keywords that meet the query, each once, with the documents that hold it."""
         if query.is_short:
-            whole = self._place_of(query.text)
-            places = set() if whole is None else {whole}
-        else:
-            places = self._inside(query)
-            if len(query.text) <= self._longest:
-                places |= self._around(query.text)
+            return self._held_at(self._places_of({query.text}))
+        inside = self._inside(query)
+        if len(query.text) > self._longest:
+            return self._held_at(inside)
+        return self._held_at(inside | self._around(query.text))
+
+    def _held_at(self, places: Iterable[int]) -> Iterator[tuple[str, "array[int]"]]:
+        text, offsets = self._text, self._offsets
+        holders, groups = self._holders, self._holder_groups
         for place in places:
-            yield self._keyword(place), self._documents(place)
+            yield (
+                text[offsets[place] : offsets[place + 1] - 1],
+                holders[groups[place] : groups[place + 1]],
+            )
 
     def _inside(self, query: Query) -> set[int]:
         """Keywords that the query contains."""
-        text, cuts, lengths = query.text, query.cuts, self._lengths
-        mask = len(lengths) - 1
-        stretches = [one for one in self._single & query.characters if contains(text, one)]
-        begun = [
-            (start, known)
+        text, cuts, begun, lengths = query.text, query.cuts, self._begun, self._lengths
+        mask, lengths_mask = len(begun) - 1, len(lengths) - 1
+        stretches = {one for one in self._single & query.characters if contains(text, one)}
+        begins = [
+            (start, kinds)
             for start, gram in zip(query.starts, query.grams, strict=True)
-            if (known := lengths[gram & mask])
+            if (kinds := begun[gram & mask])
         ]
-        for start, known in begun:
-            if known >> _LONG:
-                known = known ^ 1 << _LONG | self._long_lengths
-            known &= cuts >> start
-            while known:
-                lowest = known & -known
-                stretches.append(text[start : start + lowest.bit_length() - 1])
-                known ^= lowest
-        found = map(self._place_of, stretches)
-        return {place for place in found if place is not None}
+        for start, kinds in begins:
+            if kinds & _PAIR and cuts >> start & 4:
+                stretches.add(text[start : start + 2])
+            if kinds & _MORE:
+                known = lengths[hash(text[start : start + 3]) & lengths_mask]
+                if known >> _LONG:
+                    known = known ^ 1 << _LONG | self._long_lengths
+                known &= cuts >> start
+                while known:
+                    length = known.bit_length() - 1
+                    stretches.add(text[start : start + length])
+                    known ^= 1 << length
+        return self._places_of(stretches)
 
     def _around(self, query: str) -> set[int]:
         """Keywords that contain the query."""
         text, anchors, size = self._text, self._anchors, len(query)
         group = hash(query[:2]) & len(self._anchor_groups) - 2
         begin, end = self._anchor_groups[group], self._anchor_groups[group + 1]
-        if end - begin > _SCANNED:
+        is_sorted = end - begin > _SCANNED
+        if is_sorted:
             head = query[:_SORTED_BY]
             width = len(head)
             begin = bisect_left(anchors, head, begin, end, key=lambda at: text[at : at + width])
             end = bisect_right(anchors, head, begin, end, key=lambda at: text[at : at + width])
+        places = self._anchored[begin:end]
+        if is_sorted and size <= _SORTED_BY and not is_word(query[-1]):
+            return set(places)
         return {
-            bisect_right(self._offsets, at) - 1
-            for at in anchors[begin:end]
-            if text.startswith(query, at) and not _splits_word(text, at + size)
+            place
+            for place, at in zip(places, anchors[begin:end], strict=True)
+            if text.startswith(query, at) and not splits_word(text, at + size)
         }
 
-    def _place_of(self, keyword: str) -> int | None:
-        line = keyword + "\n"
-        home = hash(keyword) & len(self._homes) - 2
-        for place in range(self._homes[home], self._homes[home + 1]):
-            if self._text.startswith(line, self._offsets[place]):
-                return place
-        return None
-
-    def _keyword(self, place: int) -> str:
-        return self._text[self._offsets[place] : self._offsets[place + 1] - 1]
-
-    def _documents(self, place: int) -> "array[int]":
-        return self._holders[self._holder_groups[place] : self._holder_groups[place + 1]]
+    def _places_of(self, words: Iterable[str]) -> set[int]:
+        text, offsets = self._text, self._offsets
+        homes, mask = self._homes, len(self._homes) - 2
+        found = set()
+        for word in words:
+            home = hash(word) & mask
+            for place in range(homes[home], homes[home + 1]):
+                if text[offsets[place] : offsets[place + 1] - 1] == word:
+                    found.add(place)
+        return found
 
 
 def _mask_for(groups: int) -> int:
@@ -247,12 +217,12 @@ def _grouped(groups: "array[int]", count: int) -> tuple["array[int]", "array[int
 
     A counting sort, in steps that let other threads run.
     """
-    begins = array("I", bytes(4 * (count + 1)))
+    begins = array("I", [0]) * (count + 1)
     for group in groups:
         begins[group + 1] += 1
     begins = array("I", accumulate(begins))
     free = array("I", begins)
-    members = array("I", bytes(4 * len(groups)))
+    members = array("I", [0]) * len(groups)
     for member, group in enumerate(groups):
         members[free[group]] = member
         free[group] += 1
