@@ -9,6 +9,7 @@ DOCKER ?= docker
 
 UV_VERSION := 0.13.9
 SAM_VERSION := 1.170.0
+CHECKOV_VERSION := 3.3.30
 PYTHONS ?= python3.13 python3.12 python3.11 python3
 SUITABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
@@ -26,6 +27,7 @@ PINS := pyproject.toml layers/dependencies/requirements.txt
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 UV_STAMP := .uv-$(UV_VERSION)-$(PLACE)
 SAM_STAMP := .venv-sam/.sam-$(SAM_VERSION)
+CHECKOV_STAMP := .venv-checkov/.checkov-$(CHECKOV_VERSION)
 
 .PHONY: run test lint
 run: .venv/.local ## Start it here: make run [FOLDER=path] [PORT=8000]
@@ -70,9 +72,12 @@ REPOSITORY = $(STACK)-embedding
 files = find $(1) -type f -not -path '*/__pycache__/*' | LC_ALL=C sort
 contents = { $(files); $(files) | git hash-object --no-filters --stdin-paths; }
 
-.PHONY: validate build image deploy
+.PHONY: validate audit build image deploy
 validate: build ## Lint template.yaml and build what it deploys
 	$(SAM) validate --lint --region $(REGION)
+
+audit: $(CHECKOV_STAMP) ## Look for unsafe settings in template.yaml
+	.venv-checkov/bin/checkov --config-file .checkov.yaml
 
 build: $(SAM_STAMP) ## Build what it deploys: make build [ARCHITECTURE=x86_64]
 	$(SAM) build --region $(REGION)
@@ -111,13 +116,18 @@ deploy: build ## Deploy: make deploy [STACK=kb] [PARAMETERS="Language=en ..."]
 	$(SAM) deploy --stack-name $(STACK) --no-fail-on-empty-changeset \
 	  --parameter-overrides "$$values CodeFingerprint=$$print"
 
-# An environment of its own: the pins of aws-sam-cli contradict ours.
+# Environments of their own: the pins of these tools contradict ours.
 $(SAM_STAMP): .venv-sam/$(UV_STAMP)
 	@.venv-sam/bin/uv pip install --quiet --python .venv-sam/bin/python aws-sam-cli==$(SAM_VERSION)
 	@touch $@
 
+$(CHECKOV_STAMP): .venv-checkov/$(UV_STAMP)
+	@.venv-checkov/bin/uv pip install --quiet --python .venv-checkov/bin/python \
+	  checkov==$(CHECKOV_VERSION)
+	@touch $@
+
 .PHONY: clean
 clean: ## Remove what the other targets made
-	rm -rf .venv .venv-sam .aws-sam .kb build layers/shared/kb.egg-info
+	rm -rf .venv .venv-sam .venv-checkov .aws-sam .kb build layers/shared/kb.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -114,7 +114,8 @@ def test_deploying_builds_and_pushes_the_image_once(checkout):
     first = told_by(checkout, "deploy", "ARCHITECTURE=x86_64")
     image = re.findall(r"EmbeddingImageUri=(\S+)", first[-1])[0]
     assert re.fullmatch(rf"{REGISTRY}/kb-embedding:[0-9a-f]{{40}}", image)
-    assert [line.split()[0:3] for line in first] == [
+    steps = [line.split()[:3] for line in first]
+    assert steps[:4] + sorted(steps[4:6]) + steps[6:] == [  # the password goes through a pipe
         ["sam", "build", "--region"],
         ["aws", "ecr", "describe-repositories"],
         ["aws", "ecr", "create-repository"],
