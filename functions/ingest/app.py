@@ -8,7 +8,6 @@ from urllib.parse import unquote_plus
 
 from kb.documents import is_document
 from kb.errors import KbError
-from kb.stores.ingest_queue import delay_retry
 from kb.wiring import ingest_parts
 
 logger = logging.getLogger(__name__)
@@ -29,7 +28,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
                 _reconcile(key)
         except KbError as error:
             logger.warning("ingest_failed", extra={"cause": str(error)})
-            delay_retry(ingest_parts().queue, ingest_parts().settings, message)
+            ingest_parts().queue.delay_retry(message)
             failures.append({"itemIdentifier": message["messageId"]})
     return {"batchItemFailures": failures}
 

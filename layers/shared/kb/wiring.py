@@ -20,6 +20,7 @@ from kb.semantic import SemanticSearch
 from kb.settings import IngestSettings, LookupSettings, Shared, read_settings
 from kb.stores.catalog_table import CatalogTable
 from kb.stores.content_table import ContentTable
+from kb.stores.ingest_queue import IngestQueue
 from kb.stores.invocation_table import InvocationTable
 from kb.stores.knowledge_bucket import KnowledgeBucket
 from kb.stores.session_table import SessionMemory
@@ -36,8 +37,7 @@ class IngestParts:
 
     settings: IngestSettings
     ingest: Ingest
-    queue: Any
-    """SQS client, for the backoff of failed messages."""
+    queue: IngestQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,13 @@ def make_ingest(
         settings=settings,
         now=now,
     )
-    return IngestParts(settings, ingest, sqs)
+    queue = IngestQueue(
+        sqs,
+        settings.ingest_queue_url,
+        delay=settings.retry_delay,
+        delay_most=settings.retry_delay_most,
+    )
+    return IngestParts(settings, ingest, queue)
 
 
 def make_lookup(
