@@ -18,6 +18,8 @@ _VISIBLE: Final = re.compile(
 )
 
 _JOINER: Final = "\u200d"
+_FLAGS: Final = 200
+"""Regional indicators in a row that are looked at; two of them make a flag."""
 
 
 def with_plain_newlines(text: str) -> str:
@@ -85,6 +87,6 @@ def _is_regional(character: str) -> bool:
 
 def _regionals_before(text: str, position: int) -> int:
     start = position
-    while start > 0 and _is_regional(text[start - 1]):
+    while start > max(0, position - _FLAGS) and _is_regional(text[start - 1]):
         start -= 1
     return position - start

@@ -1,38 +1,15 @@
 """Cut a span of text into the fewest pieces, of even length, at the best bounds there are."""
 
-import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from kb.bounds import NEWLINES, SENTENCE_END, SPACES, Bound, BoundFinder
 from kb.characters import is_blank, is_safe_bound
-from kb.structure import Structure, Table
+from kb.structure import Structure
 
-# What a cut costs beside the squared fill (0..1) of the pieces. A cut inside a paragraph pays
-# where it saves a neighbour from being a tail of less than about a third of the limit.
-SECTION: Final = 0.0
-PARAGRAPH: Final = 0.02
-LINE_AFTER_SENTENCE: Final = 0.05
-LINE: Final = 0.08
-SENTENCE: Final = 0.1
-BLANK: Final = 0.3
-AFTER_HEADING: Final = 0.5
-ANYWHERE: Final = 0.6
-
-_FINE: Final = 4
-"""Paragraphs longer than 1/4 of the limit may be cut for the sake of even pieces."""
-_GRAIN: Final = 32
-"""Finer bounds nearer to each other than 1/32 of the limit count as one."""
-_CHOICES: Final = 128
-"""Beginnings of a piece that are compared at most: keeps the work linear in the text."""
-_INDENT: Final = 40
-"""Blanks in front of a piece's first line that are kept at most."""
-
-_SPACES: Final = re.compile(r"\s+")
-_NEWLINES: Final = re.compile(r"\n\s*")
-_SENTENCE: Final = re.compile(r"[。！？；]+[\"'”’」』）)\]》】]*|[.!?]+[\"'”’)\]]*(?=\s)")
-_ENDS: Final = frozenset("。！？；.!?")
+CHOICES: Final = 64
+"""Beginnings of one piece that are compared at most, so that the work is linear in the text."""
 
 
 class Piece(NamedTuple):
@@ -43,26 +20,13 @@ class Piece(NamedTuple):
     lead: str
 
 
-class _Bound(NamedTuple):
-    """A place to cut: the text before it ends at `stop`, the text after it begins at `start`."""
-
-    stop: int
-    start: int
-    cost: float
-
-
-_Finer = Callable[[_Bound, _Bound], Iterable[_Bound]]
-
-
 class Cutter:
     """Cuts spans of one text whose structure is known."""
 
     def __init__(self, text: str, structure: Structure) -> None:
         self._text = text
         self._structure = structure
-        self._headings = [heading.start for heading in structure.headings]
-        firsts = (bisect_left(structure.blocks, h.text_start) for h in structure.headings)
-        self._after_heading = {structure.blocks[i] for i in firsts if i < len(structure.blocks)}
+        self._finder = BoundFinder(text, structure)
 
     def cut(self, start: int, stop: int, *, limit: int, overlap: int, whole: bool) -> list[Piece]:
         """Cut the span into the fewest pieces of at most `limit` characters, lead included.
@@ -72,210 +36,56 @@ class Cutter:
         begins among a table's rows has the table's header there instead, unless the header is
         longer than half the limit. Blank pieces are left out.
         """
-        first = _Bound(start, self._skip_blanks(start, start, stop), SECTION)
-        last = _Bound(self._end_before(stop, start), stop, SECTION)
-        if last.stop <= first.start:
-            return []
-        task = _Task(self, first, limit, overlap)
-        bounds = task.refine([first, last], self._sections, lambda _: 0, grain=0)
-        bounds = task.refine(bounds, self._blocks, (lambda _: limit) if whole else (lambda _: 0))
-        bounds = task.refine(bounds, self._lines, lambda _: limit // _FINE)
-        bounds = task.refine(bounds, self._sentences(task), lambda _: limit // _FINE)
-        bounds = task.refine(bounds, self._words, task.room)
-        bounds = task.refine(bounds, self._anywhere(limit), task.room)
-        leads = [task.lead_length(bound) for bound in bounds]
+
+        def reserve(bound: Bound) -> int:
+            is_first = bound.stop <= start
+            return len(self._header_at(bound.start, limit)) or (0 if is_first else overlap)
+
+        bounds = self._finder.find(
+            start, stop, limit=limit, room=lambda bound: limit - reserve(bound), whole=whole
+        )
+        chosen = _fewest_and_even(bounds, [reserve(bound) for bound in bounds], limit)
         pieces = []
-        for before, after in pairwise(_fewest_and_even(bounds, leads, limit)):
-            begin, end = bounds[before].start, bounds[after].stop
-            if not is_blank(self._text[begin:end]):
-                pieces.append(Piece(begin, end, task.lead(bounds[before])))
+        for before, after in pairwise(chosen):
+            lead = self._header_at(before.start, limit)
+            if not lead and before.stop > start:
+                lead = self._overlap_before(before, overlap, start)
+            if not is_blank(self._text[before.start : after.stop]):
+                pieces.append(Piece(before.start, after.stop, lead))
         return pieces
 
-    def header_at(self, offset: int, limit: int) -> str:
+    def _header_at(self, offset: int, limit: int) -> str:
         """The header to repeat before a piece that begins here; "" where there is none."""
-        table = self._structure.table_around(offset)
-        if table is None or table.rows - table.start > limit // 2:
+        table = self._structure.table_at(offset)
+        if table is None or offset < table.rows or table.rows - table.start > limit // 2:
             return ""
         return self._text[table.start : table.rows]
 
-    def overlap_before(self, bound: _Bound, overlap: int, floor: int) -> str:
+    def _overlap_before(self, bound: Bound, overlap: int, floor: int) -> str:
         """Up to `overlap` characters before the bound, from a sentence, line or word on."""
         start = max(bound.start - overlap, floor)
-        if start >= bound.stop:
-            return ""
-        if start > floor:
-            start = self._overlap_start(start, bound.stop, start + overlap // 2)
-        for table in self._tables_near(start):
-            if table.start < start < table.end:
-                start = table.end
+        if floor < start < bound.stop:
+            start = self._nice_start(start, bound.stop, start + overlap // 2)
+        table = self._structure.table_at(start)
+        if table is not None and start > table.start:
+            start = table.end  # rows without their header mean little
         return self._text[start : bound.start] if start < bound.stop else ""
 
-    def _overlap_start(self, start: int, stop: int, best_until: int) -> int:
-        nice = [m.end() for m in _SENTENCE.finditer(self._text, start, stop)]
-        nice += [m.end() for m in _NEWLINES.finditer(self._text, start, stop)]
-        nice = [self._skip_blanks(end, end, stop) for end in nice]
-        if nice and min(nice) <= best_until:
-            return min(nice)
-        if word := _SPACES.search(self._text, start, stop):
-            return word.end()
-        while start < stop and not is_safe_bound(self._text, start):
-            start += 1
-        return start
-
-    def _tables_near(self, offset: int) -> Sequence[Table]:
-        tables = self._structure.tables
-        index = bisect_right(tables, offset, key=lambda table: table.start) - 1
-        return tables[max(index, 0) : index + 1]
-
-    def _sections(self, before: _Bound, after: _Bound) -> Iterator[_Bound]:
-        yield from self._at_lines(self._headings, SECTION, before, after)
-
-    def _blocks(self, before: _Bound, after: _Bound) -> Iterator[_Bound]:
-        yield from self._at_lines(self._structure.blocks, PARAGRAPH, before, after)
-
-    def _at_lines(
-        self, offsets: Sequence[int], cost: float, before: _Bound, after: _Bound
-    ) -> Iterator[_Bound]:
-        low = bisect_right(offsets, before.start)
-        high = bisect_left(offsets, after.stop, lo=low)
-        for offset in offsets[low:high]:
-            lone = offset in self._after_heading
-            stop = self._end_before(offset, before.start)
-            if stop > before.start:
-                yield _Bound(
-                    stop,
-                    self._skip_blanks(offset, offset, after.stop),
-                    AFTER_HEADING if lone else cost,
-                )
-
-    def _lines(self, before: _Bound, after: _Bound) -> Iterator[_Bound]:
-        for match in _NEWLINES.finditer(self._text, before.start, after.stop):
-            stop = self._end_before(match.start(), before.start)
-            start = self._skip_blanks(match.start(), match.start(), after.stop)
-            if before.start < stop and not self._in_header(start):
-                ends = self._text[stop - 1] in _ENDS
-                yield _Bound(stop, start, LINE_AFTER_SENTENCE if ends else LINE)
-
-    def _in_header(self, start: int) -> bool:
-        return any(t.start < start <= t.rows for t in self._tables_near(start))
-
-    def _sentences(self, task: "_Task") -> _Finer:
-        def find(before: _Bound, after: _Bound) -> Iterator[_Bound]:
-            gap = after.stop - before.start
-            if gap <= task.room(before) and self._is_verbatim(before.start):
-                return
-            for match in _SENTENCE.finditer(self._text, before.start, after.stop):
-                if match.end() < after.stop:
-                    start = _SPACES.match(self._text, match.end())
-                    yield _Bound(match.end(), start.end() if start else match.end(), SENTENCE)
-
-        return find
-
-    def _is_verbatim(self, offset: int) -> bool:
-        spans = self._structure.verbatim
-        index = bisect_right(spans, (offset, len(self._text))) - 1
-        return index >= 0 and offset < spans[index][1]
-
-    def _words(self, before: _Bound, after: _Bound) -> Iterator[_Bound]:
-        for match in _SPACES.finditer(self._text, before.start, after.stop):
-            if match.start() > before.start:
-                yield _Bound(match.start(), match.end(), BLANK)
-
-    def _anywhere(self, limit: int) -> _Finer:
-        def find(before: _Bound, after: _Bound) -> Iterator[_Bound]:
-            steps = (after.stop - before.start) * _GRAIN // limit + 1
-            for step in range(1, steps + 1):
-                # 32 steps are exactly the limit, so that a full piece is possible.
-                position = before.start + step * limit // _GRAIN
-                safe = next(
-                    (
-                        p
-                        for p in range(position, position - limit // _GRAIN, -1)
-                        if is_safe_bound(self._text, p)
-                    ),
-                    position,
-                )
-                if before.start < safe < after.stop:
-                    yield _Bound(safe, safe, ANYWHERE)
-
-        return find
-
-    def _end_before(self, position: int, floor: int) -> int:
-        while position > floor and self._text[position - 1].isspace():
-            position -= 1
-        return position
-
-    def _skip_blanks(self, position: int, line: int, stop: int) -> int:
-        """Where the text after `position` begins: with its indentation where that is short."""
-        match = _SPACES.match(self._text, position, stop)
-        if match is None:
-            return position
-        begin = match.group().rfind("\n") + 1
-        indented = match.start() + begin
-        is_line_start = begin > 0 or line == 0 or self._text[line - 1] == "\n"
-        return indented if is_line_start and match.end() - indented <= _INDENT else match.end()
+    def _nice_start(self, start: int, stop: int, latest: int) -> int:
+        """Where a sentence or line begins up to `latest`, else a word, else any character."""
+        for begins in (SENTENCE_END, NEWLINES):
+            for found in begins.finditer(self._text, start, latest):
+                blanks = SPACES.match(self._text, found.end())
+                begin = blanks.end() if blanks else found.end()
+                if begin < stop:
+                    return begin
+        if blanks := SPACES.search(self._text, start, stop):
+            return blanks.end()
+        return next((p for p in range(start, stop) if is_safe_bound(self._text, p)), stop)
 
 
-class _Task:
-    """One call of `cut`: what stands in front of a piece that begins at a bound."""
-
-    def __init__(self, cutter: Cutter, first: _Bound, limit: int, overlap: int) -> None:
-        self._cutter = cutter
-        self._first = first
-        self._limit = limit
-        self._overlap = overlap
-
-    def lead(self, bound: _Bound) -> str:
-        header = self._cutter.header_at(bound.start, self._limit)
-        if header or bound.start == self._first.start:
-            return header
-        return self._cutter.overlap_before(bound, self._overlap, self._first.start)
-
-    def lead_length(self, bound: _Bound) -> int:
-        """Characters to keep free for the lead."""
-        header = self._cutter.header_at(bound.start, self._limit)
-        if header or bound.start == self._first.start:
-            return len(header)
-        return self._overlap
-
-    def room(self, bound: _Bound) -> int:
-        return self._limit - self.lead_length(bound)
-
-    def refine(
-        self,
-        bounds: Sequence[_Bound],
-        finer: _Finer,
-        most: Callable[[_Bound], int],
-        grain: int = _GRAIN,
-    ) -> list[_Bound]:
-        """Add finer bounds between those that are farther from each other than `most`."""
-        refined = [bounds[0]]
-        spacing = self._limit // grain if grain else 0
-        for before, after in pairwise(bounds):
-            if after.stop - before.start > most(before):
-                refined.extend(_thinned(finer(before, after), before.start, spacing))
-            refined.append(after)
-        return refined
-
-
-def _thinned(bounds: Iterable[_Bound], last: int, spacing: int) -> Iterator[_Bound]:
-    """Of bounds within `spacing` of each other the cheapest, of equal ones the last."""
-    held: _Bound | None = None
-    for bound in bounds:
-        if held and bound.start - last > spacing:
-            yield held
-            last, held = held.start, None
-        if bound.start - last > spacing:
-            yield bound
-            last = bound.start
-        elif held is None or bound.cost <= held.cost:
-            held = bound
-    if held:
-        yield held
-
-
-def _fewest_and_even(bounds: Sequence[_Bound], leads: Sequence[int], limit: int) -> list[int]:
-    """Indexes of the bounds to cut at, both ends included.
+def _fewest_and_even(bounds: Sequence[Bound], leads: Sequence[int], limit: int) -> list[Bound]:
+    """The bounds to cut at, both ends included.
 
     Dynamic programming over the bounds: fewest pieces first, then the smallest sum of squared
     fills and costs. The fewest pieces up to a bound never decrease with the bound, so the
@@ -303,12 +113,12 @@ def _fewest_and_even(bounds: Sequence[_Bound], leads: Sequence[int], limit: int)
         costs[end] = best + bounds[end].cost
         if fewest + 1 == len(first_with):
             first_with.append(end)
-    chosen = [size - 1]
-    while chosen[-1]:
+    chosen = [size - 1] if bounds else []
+    while chosen and chosen[-1]:
         chosen.append(previous[chosen[-1]])
-    return chosen[::-1]
+    return [bounds[index] for index in reversed(chosen)]
 
 
 def _choices(low: int, high: int) -> Iterable[int]:
-    step = (high - low) // _CHOICES + 1
+    step = (high - low) // CHOICES + 1
     return range(low, high) if step == 1 else (*range(low, high, step), high - 1)

@@ -20,6 +20,8 @@ SUMMARY_LENGTH: Final = 2000
 """Characters of a summary at most; more is cut, and said."""
 DEPTH: Final = 20
 """Levels of lists and mappings at most."""
+NOTES: Final = 20
+"""Problems of one block that are spelled out at most."""
 
 _OPENING: Final = re.compile(r"(?:[^\S\n]*\n)*-{3,}[^\S\n]*\n")
 _CLOSING: Final = re.compile(r"^(?:-{3,}|\.{3})[^\S\n]*$", re.MULTILINE)
@@ -64,9 +66,9 @@ def read_frontmatter(text: str, *, limit: int, keyword_length: int) -> Reading:
     except _Unusable as unusable:
         return Reading(None, f"{block}\n{rest}", (source.reason(unusable),))
     try:
-        return Reading(_checked(root, limit, keyword_length, source), rest, tuple(source.problems))
+        return Reading(_checked(root, limit, keyword_length, source), rest, source.notes())
     except _Unusable as unusable:
-        return Reading(None, rest, (source.reason(unusable), *source.problems))
+        return Reading(None, rest, (source.reason(unusable), *source.notes()))
 
 
 class _Unusable(Exception):
@@ -84,7 +86,7 @@ class _Source:
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._start = start
-        self.problems: list[str] = []
+        self._notes: list[str] = []
 
     def place(self, offset: int) -> str:
         position = self._start + offset
@@ -97,7 +99,12 @@ class _Source:
         return f"frontmatter unusable: {where}{unusable.problem}"
 
     def note(self, problem: str, node: Node) -> None:
-        self.problems.append(f"frontmatter, {self.place(_offset(node))}: {problem}")
+        self._notes.append(f"frontmatter, {self.place(_offset(node))}: {problem}")
+
+    def notes(self) -> tuple[str, ...]:
+        more = len(self._notes) - NOTES
+        said = (f"frontmatter: and {more} more",) if more > 0 else ()
+        return (*self._notes[:NOTES], *said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +210,7 @@ def _checked(root: MappingNode, limit: int, keyword_length: int, source: _Source
     for key, node in root.value:
         name = values.name(key)
         if name in fields:
-            source.note(f"`{name}` is given twice, this last one counts", key)
+            source.note(f"`{shorten(name, 40)}` is given twice, this last one counts", key)
         fields[name] = _Field(values.read(node), node)
     missing = [name for name in _REQUIRED if _is_missing(fields.get(name))]
     if missing:
@@ -294,7 +301,7 @@ def _keywords(field: _Field, length: int, source: _Source) -> tuple[str, ...]:
 
 def _spelled(field: _Field) -> list[str]:
     if isinstance(field.value, str):
-        return [piece.strip() for piece in _SEPARATORS.split(field.value)]
+        return [_line(piece) for piece in _SEPARATORS.split(field.value)]
     if not isinstance(field.node, SequenceNode) or not isinstance(field.value, list):
         raise _Unusable("keywords must be a list or text, not a mapping", _offset(field.node))
     keywords = []

@@ -35,8 +35,8 @@ def parse_document(data: bytes, *, frontmatter_limit: int, keyword_length: int) 
     share = share_of_no_text(text)
     if share > BINARY_SHARE:
         raise Refused(
-            f"not a text: {share:.0%} of its characters are control or replacement characters;"
-            " save it as UTF-8"
+            f"not a text: {share:.0%} of its characters are control or replacement characters"
+            " (UTF-16 needs its byte order mark); save it as UTF-8"
         )
     reading = read_frontmatter(
         with_plain_newlines(text), limit=frontmatter_limit, keyword_length=keyword_length

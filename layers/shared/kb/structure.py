@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
@@ -14,6 +15,7 @@ HEADING_LENGTH: Final = 200
 
 # Parsing the inline text of everything would take most of the time and serve headings only.
 _MARKDOWN: Final = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
+_NESTED: Final = frozenset({"table_open", "fence", "code_block", "html_block", "list_item_open"})
 _VERBATIM: Final = frozenset({"fence", "code_block", "html_block", "table_open"})
 
 
@@ -50,29 +52,34 @@ class Structure:
     verbatim: tuple[tuple[int, int], ...]
     """Code, HTML and tables: text whose lines are no sentences."""
 
-    def table_around(self, offset: int) -> Table | None:
-        """The table among whose rows, the header not counted, the offset is."""
-        index = bisect_right(self.tables, offset, key=lambda table: table.rows) - 1
+    def table_at(self, offset: int) -> Table | None:
+        """The table in whose header or rows the offset is."""
+        index = bisect_right(self.tables, offset, key=lambda table: table.start) - 1
         if index >= 0 and offset < self.tables[index].end:
             return self.tables[index]
         return None
+
+    def is_verbatim(self, offset: int) -> bool:
+        index = bisect_right(self.verbatim, offset, key=lambda span: span[0]) - 1
+        return index >= 0 and offset < self.verbatim[index][1]
 
 
 def read_structure(text: str) -> Structure:
     """Parse the block structure of `text` (cleaned, newlines as \\n) in linear time."""
     env: dict[str, Any] = {}
-    tokens = _MARKDOWN.parse(text, env)
+    tokens = _WantedTokens()
+    _MARKDOWN.block.parse(text, _MARKDOWN, env, tokens)
     lines = _line_starts(text)
     headings: list[Heading] = []
     blocks: list[int] = []
     tables: list[Table] = []
     verbatim: list[tuple[int, int]] = []
-    for index, token in enumerate(tokens):
+    for token, following in zip_longest(tokens, tokens[1:]):
         if token.map is None:
             continue
         first, last = (lines[min(number, len(lines) - 1)] for number in token.map)
-        if token.type == "heading_open" and token.level == 0:
-            title = _plain_text(tokens[index + 1].content, env)
+        if token.type == "heading_open" and following is not None:
+            title = _plain_text(following.content, env)
             headings.append(Heading(first, last, int(token.tag[1:]), title))
         if token.level == 0 or token.type == "list_item_open":
             blocks.append(first)
@@ -82,6 +89,19 @@ def read_structure(text: str) -> Structure:
         if token.type in _VERBATIM:
             verbatim.append((first, last))
     return Structure(tuple(headings), tuple(sorted(set(blocks))), tuple(tables), tuple(verbatim))
+
+
+class _WantedTokens(list[Token]):
+    """Takes from the parser the tokens that are read here, of which a text has few.
+
+    All of them would take 500 bytes for each character of a list of short items.
+    """
+
+    def append(self, token: Token) -> None:
+        top = token.level == 0 and token.nesting >= 0
+        title = bool(self) and self[-1].type == "heading_open" and token.type == "inline"
+        if top or title or token.type in _NESTED:
+            super().append(token)
 
 
 def _line_starts(text: str) -> list[int]:
