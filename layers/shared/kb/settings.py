@@ -3,32 +3,66 @@
 Each function takes one model, so that a wrong value stops its cold start and names all faults.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, Self, TypeVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from kb.errors import Misconfigured
 from kb.grading import EMBEDDED, SPECIFIED, Profile
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a setting's number counts."""
+
+    name: str
 
 
-class _FromEnvironment(BaseModel):
+Characters = Annotated[int, Unit("characters")]
+Bytes = Annotated[int, Unit("bytes")]
+Chunks = Annotated[int, Unit("chunks")]
+Texts = Annotated[int, Unit("texts")]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), Unit("share")]
+Distance = Annotated[float, Field(gt=0, allow_inf_nan=False), Unit("squared distance")]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), Unit("s")]
+Lifetime = Annotated[int, Field(ge=1), Unit("s")]
+"""DynamoDB deletes by whole seconds."""
+Timeout = Annotated[float, Field(gt=0, le=900, allow_inf_nan=False), Unit("s")]
+"""No Lambda function runs longer."""
+Delay = Annotated[int, Field(ge=1, le=43200), Unit("s")]
+"""SQS hides a message for whole seconds, twelve hours at most."""
+
+OTHER_SPELLINGS = {
+    "RETRIEVAL_NORMALIZATION_HIGHLY_RELEVANT_THRESHOLD": "RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD",
+    "RETRIEVAL_NORMALIZATION_REFERENCE_THRESHOLD": "RETRIEVAL_REFERENCE_THRESHOLD",
+}
+"""Also read where the variable itself is unset: the thresholds beside the distance's name."""
+
+
+class FromEnvironment(BaseModel):
     """Field `x_y` is read from the environment variable `X_Y`, or from its alias."""
 
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
         populate_by_name=True,
+        validate_default=True,
         alias_generator=str.upper,
         hide_input_in_errors=True,
     )
 
 
-class Shared(_FromEnvironment):
+class Shared(FromEnvironment):
     """What both functions must agree on."""
 
     catalog_table: str = Field(min_length=1, description="name of the catalog table")
@@ -36,55 +70,100 @@ class Shared(_FromEnvironment):
     embedder: Literal["function", "embedded"] = Field(
         "function", description="who embeds text: the embedding function, or a model in process"
     )
-    embedding_function: str = Field("", description="name or ARN of the embedding function")
+    embedding_function: str = Field(
+        "", description="name or ARN of the embedding function, where it embeds"
+    )
     vector_index: Literal["opensearch", "embedded"] = Field(
         "opensearch", description="where vectors live: OpenSearch, or in process"
     )
-    opensearch_endpoint: str = Field("", description="https address of the OpenSearch domain")
+    opensearch_endpoint: str = Field(
+        "", description="https address of the OpenSearch domain, where vectors live there"
+    )
     opensearch_index: str = Field("kb-chunks", min_length=1, description="name of the index")
-    connect_timeout: Seconds = Field(2, description="seconds to open a connection to AWS")
-    read_timeout: Seconds = Field(5, description="seconds to wait for DynamoDB, S3 or SQS")
-    vectors_timeout: Seconds = Field(5, description="seconds to wait for the vector index")
+    connect_timeout: Timeout = Field(2, description="to open a connection to AWS")
+    read_timeout: Timeout = Field(5, description="to wait for DynamoDB, S3 or SQS")
+    vectors_timeout: Timeout = Field(5, description="to wait for the vector index")
 
-    @model_validator(mode="after")
-    def addresses_are_given(self) -> Self:
-        if self.embedder == "function" and not self.embedding_function:
-            raise ValueError("EMBEDDING_FUNCTION is needed where EMBEDDER is function")
-        if self.vector_index == "opensearch" and not self.opensearch_endpoint:
-            raise ValueError("OPENSEARCH_ENDPOINT is needed where VECTOR_INDEX is opensearch")
-        return self
+    # A validator sees the fields before its own that are right, so each says all it can of one
+    # environment, whatever else is wrong in it.
+    @field_validator("embedding_function")
+    @classmethod
+    def function_is_named(cls, value: str, info: ValidationInfo) -> str:
+        if not value and info.data.get("embedder") == "function":
+            raise ValueError("is needed where EMBEDDER is function")
+        return value
+
+    @field_validator("opensearch_endpoint")
+    @classmethod
+    def domain_is_named(cls, value: str, info: ValidationInfo) -> str:
+        if not value and info.data.get("vector_index") == "opensearch":
+            raise ValueError("is needed where VECTOR_INDEX is opensearch")
+        return value
 
 
-class IngestSettings(Shared):
+class DocumentLimits(FromEnvironment):
+    """How documents are read and cut; where another document is not accepted."""
+
+    content_limit: Characters = Field(
+        2000,
+        ge=200,
+        le=100_000,  # four bytes each at most, and DynamoDB takes 400 KB an item
+        description="one part has at most: what one answer delivers",
+    )
+    chunk_size: Characters = Field(
+        800, ge=100, description="one chunk has at most; no more than CONTENT_LIMIT"
+    )
+    chunk_overlap: Characters = Field(
+        100, ge=0, description="neighbouring chunks share; no more than half of CHUNK_SIZE"
+    )
+    chunks_per_document: Chunks = Field(
+        2000, ge=1, description="one document has at most; more: status failed"
+    )
+    document_bytes: Bytes = Field(
+        10 * 1024 * 1024, ge=1, description="one document has at most; more: status failed"
+    )
+    frontmatter_limit: Characters = Field(
+        65536, ge=1, description="frontmatter has at most; more: status semantic_only"
+    )
+    keyword_length: Characters = Field(
+        256, ge=1, description="one keyword has at most; longer ones are dropped"
+    )
+    row_bytes: Bytes = Field(
+        64 * 1024,
+        ge=4096,
+        le=380_000,
+        description="one catalog row has at most; keywords beyond are dropped",
+    )
+
+    @field_validator("chunk_size")
+    @classmethod
+    def chunk_fits_into_a_part(cls, value: int, info: ValidationInfo) -> int:
+        if value > info.data.get("content_limit", value):
+            raise ValueError("may be at most CONTENT_LIMIT")
+        return value
+
+    @field_validator("chunk_overlap")
+    @classmethod
+    def overlap_leaves_room(cls, value: int, info: ValidationInfo) -> int:
+        if value * 2 > info.data.get("chunk_size", value * 2):
+            raise ValueError("may be at most half of CHUNK_SIZE")
+        return value
+
+
+class IngestSettings(DocumentLimits, Shared):
     """The ingest function's."""
 
     knowledge_bucket: str = Field(min_length=1, description="name of the bucket of documents")
-    ingest_queue_url: str = Field("", description="URL of the queue; empty: no retry backoff")
-    content_limit: int = Field(2000, ge=200, description="characters one part has at most")
-    chunk_size: int = Field(800, ge=100, description="characters one chunk has at most")
-    chunk_overlap: int = Field(100, ge=0, description="characters neighbouring chunks share")
-    chunks_per_document: Count = Field(
-        2000, description="chunks one document has at most; more: status failed"
+    ingest_queue_url: str = Field(
+        "", description="URL of the queue; without it failed messages wait for the queue's timeout"
     )
-    document_bytes: Count = Field(
-        10 * 1024 * 1024, description="bytes one document has at most; more: status failed"
+    tombstone_ttl: Lifetime = Field(7 * 86400, description="a removed document's row stays")
+    embed_batch: Texts = Field(32, ge=1, le=64, description="in one call of the embedder")
+    embedding_timeout: Timeout = Field(120, description="to wait for one batch of vectors")
+    retry_delay: Delay = Field(
+        5, description="before a failed message's first retry; doubles with each"
     )
-    frontmatter_limit: Count = Field(65536, description="characters of frontmatter at most")
-    keyword_length: Count = Field(256, description="characters one keyword has at most")
-    row_bytes: int = Field(64 * 1024, ge=4096, description="bytes one catalog row has at most")
-    tombstone_ttl: Seconds = Field(7 * 86400, description="seconds a removed document's row stays")
-    embed_batch: int = Field(32, ge=1, le=64, description="texts in one call of the embedder")
-    embedding_timeout: Seconds = Field(120, description="seconds to wait for one batch of vectors")
-    retry_delay: Seconds = Field(5, description="seconds before a failed message's first retry")
-    retry_delay_most: Seconds = Field(300, description="seconds before its later retries at most")
-
-    @model_validator(mode="after")
-    def sizes_fit(self) -> Self:
-        if self.chunk_overlap * 2 > self.chunk_size:
-            raise ValueError("CHUNK_OVERLAP may be at most half of CHUNK_SIZE")
-        if self.chunk_size > self.content_limit:
-            raise ValueError("CHUNK_SIZE may be at most CONTENT_LIMIT")
-        return self
+    retry_delay_most: Delay = Field(300, description="before any retry at most")
 
 
 class LookupSettings(Shared):
@@ -92,40 +171,42 @@ class LookupSettings(Shared):
 
     session_table: str = Field(min_length=1, description="name of the session memory's table")
     invocation_table: str = Field(min_length=1, description="name of the log's table")
-    max_l2: float = Field(
+    max_l2: Distance = Field(
         SPECIFIED.max_l2,
-        gt=0,
-        allow_inf_nan=False,
         alias="RETRIEVAL_NORMALIZATION_MAX_L2_DISTANCE",
-        description="squared L2 distance at which similarity is 0",
+        description="at which similarity is 0",
     )
     highly_relevant_threshold: Share = Field(
         SPECIFIED.highly_relevant,
         alias="RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD",
-        description="evidence from which an answer is HIGHLY_RELEVANT",
+        description="of evidence from which an answer is HIGHLY_RELEVANT",
     )
     reference_threshold: Share = Field(
         SPECIFIED.reference,
         alias="RETRIEVAL_REFERENCE_THRESHOLD",
-        description="evidence from which an answer is REFERENCE; below, it is none",
+        description="of evidence from which an answer is REFERENCE; below, it is none",
     )
     precise_min_coverage: Share = Field(
         0.8,
         alias="RETRIEVAL_PRECISE_MIN_COVERAGE",
-        description="share of the longer of question and keyword that a strong match covers;"
+        description="of the longer of question and keyword that a strong match covers;"
         " 0: every single match is strong",
     )
-    query_length: Count = Field(2000, description="characters of a question at most")
-    session_id_length: Count = Field(256, description="characters of a session id at most")
-    body_bytes: Count = Field(64 * 1024, description="bytes of a request body at most")
-    search_k: int = Field(100, ge=1, le=10000, description="chunks asked of the vector index")
-    session_ttl: Seconds = Field(86400, description="seconds a session remembers")
-    log_ttl: Seconds = Field(90 * 86400, description="seconds a log row stays")
-    refresh_interval: Seconds = Field(1, description="seconds between two looks at the catalog")
-    refresh_overlap: Seconds = Field(30, description="seconds each look goes back further")
-    reload_after_idle: Seconds = Field(900, description="idle seconds after which all is reloaded")
-    question_timeout: Seconds = Field(10, description="seconds for the question's embedding")
-    language: Literal["zh", "en"] = Field("zh", description="language of hints and messages")
+    query_length: Characters = Field(2000, ge=1, description="a question has at most")
+    session_id_length: Characters = Field(
+        256, ge=1, description="a session or request id has at most"
+    )
+    body_bytes: Bytes = Field(64 * 1024, ge=1, description="a request body has at most")
+    search_k: Chunks = Field(100, ge=1, le=10000, description="asked of the vector index")
+    session_ttl: Lifetime = Field(86400, description="a session remembers what it read")
+    log_ttl: Lifetime = Field(90 * 86400, description="a row of the log stays")
+    refresh_interval: Seconds = Field(1, description="between two looks at the catalog")
+    refresh_overlap: Seconds = Field(
+        30, description="each look goes back further, for late writers"
+    )
+    reload_after_idle: Seconds = Field(900, description="without a question, then all is reloaded")
+    question_timeout: Timeout = Field(10, description="to wait for the question's vector")
+    language: Literal["zh", "en"] = Field("zh", description="of hints and messages")
 
     @model_validator(mode="before")
     @classmethod
@@ -137,20 +218,24 @@ class LookupSettings(Shared):
             "RETRIEVAL_REFERENCE_THRESHOLD": profile.reference,
         } | given
 
-    @model_validator(mode="after")
-    def thresholds_are_ordered(self) -> Self:
-        if self.reference_threshold > self.highly_relevant_threshold:
-            raise ValueError(
-                "RETRIEVAL_REFERENCE_THRESHOLD may be at most RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD"
-            )
-        return self
+    @field_validator("reference_threshold")
+    @classmethod
+    def thresholds_are_ordered(cls, value: float, info: ValidationInfo) -> float:
+        if value > info.data.get("highly_relevant_threshold", value):
+            raise ValueError("may be at most RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD")
+        return value
 
     @property
     def profile(self) -> Profile:
         return Profile(self.max_l2, self.highly_relevant_threshold, self.reference_threshold)
 
 
-Model = TypeVar("Model", bound=_FromEnvironment)
+Model = TypeVar("Model", bound=FromEnvironment)
+
+
+def variables_of(model: type[FromEnvironment]) -> dict[str, str]:
+    """Environment variable of each field."""
+    return {name: info.alias or name.upper() for name, info in model.model_fields.items()}
 
 
 def read_settings(model: type[Model], environment: Mapping[str, str]) -> Model:
@@ -158,13 +243,39 @@ def read_settings(model: type[Model], environment: Mapping[str, str]) -> Model:
 
     Raises Misconfigured naming every variable that is missing or wrong.
     """
-    names = {info.alias or name.upper() for name, info in model.model_fields.items()}
-    given = {name: environment[name] for name in names if environment.get(name, "").strip()}
     try:
-        return model.model_validate(given)
+        return _validated(model, environment)
     except ValidationError as error:
-        faults = (
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}".removeprefix(": ")
-            for fault in error.errors()
-        )
-        raise Misconfigured("; ".join(faults)) from error
+        raise Misconfigured("; ".join(_faults(error, model))) from error
+
+
+def check_settings(environment: Mapping[str, str], *models: type[FromEnvironment]) -> None:
+    """Raise Misconfigured naming what is wrong for any of the models, each fault once."""
+    faults: dict[str, None] = {}
+    for model in models:
+        try:
+            _validated(model, environment)
+        except ValidationError as error:
+            faults |= dict.fromkeys(_faults(error, model))
+    if faults:
+        raise Misconfigured("; ".join(faults))
+
+
+def _validated(model: type[Model], environment: Mapping[str, str]) -> Model:
+    names = set(variables_of(model).values())
+    spellings = [*OTHER_SPELLINGS.items(), *((name, name) for name in names)]
+    return model.model_validate(
+        {
+            name: environment[spelling]
+            for spelling, name in spellings
+            if name in names and environment.get(spelling, "").strip()
+        }
+    )
+
+
+def _faults(error: ValidationError, model: type[FromEnvironment]) -> Iterator[str]:
+    variables = variables_of(model)
+    for fault in error.errors():
+        name = ".".join(map(str, fault["loc"]))
+        problem = "is missing" if fault["type"] == "missing" else fault["msg"]
+        yield f"{variables.get(name, name)}: {problem.removeprefix('Value error, ')}"
