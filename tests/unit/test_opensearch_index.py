@@ -271,18 +271,47 @@ def test_words_of_opensearch_are_cut_where_they_quote_a_document(told: object) -
 def test_removal_refreshes_first_and_starts_over_after_conflicts() -> None:
     conflicts = (200, REMOVED | {"version_conflicts": 2})
     scripted = Scripted((200, REFRESHED), conflicts, (200, REFRESHED), (200, REMOVED))
-    scripted.index.remove_older("a", VERSION)
+    scripted.index.remove_others("a", VERSION, 1)
     assert [(method, url) for method, url, _ in scripted.connection.asked] == [
         ("POST", "/kb/_refresh"),
         ("POST", "/kb/_delete_by_query"),
     ] * 2
 
 
+@pytest.mark.parametrize(
+    ("kept", "spared"),
+    [
+        (None, {}),
+        (
+            VERSION,
+            {
+                "must_not": [
+                    {
+                        "bool": {
+                            "filter": [{"term": {"revision": 1}}, {"term": {"fingerprint": "f"}}]
+                        }
+                    }
+                ]
+            },
+        ),
+    ],
+    ids=["nothing", "a version"],
+)
+def test_removal_names_the_document_its_revisions_and_what_is_kept(
+    kept: Version | None, spared: dict[str, object]
+) -> None:
+    scripted = Scripted((200, REFRESHED), (200, REMOVED))
+    scripted.index.remove_others("a", kept, 4)
+    _, _, body = scripted.connection.asked[-1]
+    of_document = [{"term": {"key": "a"}}, {"range": {"revision": {"lte": 4}}}]
+    assert json.loads(body) == {"query": {"bool": {"filter": of_document} | spared}}
+
+
 @pytest.mark.parametrize("answer", [{"failures": [{"status": 500}]}, {"timed_out": True}])
 def test_removal_of_a_part_is_unavailable(answer: dict[str, object]) -> None:
     scripted = Scripted((200, REFRESHED), (200, REMOVED | answer))
     with pytest.raises(Unavailable):
-        scripted.index.remove_version("a", VERSION)
+        scripted.index.remove_others("a", None, 1)
     assert scripted.requests == 2
 
 
@@ -291,10 +320,10 @@ def test_refresh_of_a_part_is_unavailable() -> None:
         Scripted((200, {"_shards": {"total": 2, "successful": 1, "failed": 1}})).index.refresh()
 
 
-def test_search_is_at_least_100_wide_and_filters_inside_the_nearest_neighbours() -> None:
+def test_search_is_at_least_200_wide_and_filters_inside_the_nearest_neighbours() -> None:
     scripted = Scripted((200, NOTHING_FOUND))
     scripted.index.search(HERE, 7, domain="d", without={"b", "a"})
-    scripted.index.search(HERE, 150)
+    scripted.index.search(HERE, 250)
     bodies = [json.loads(body) for _, _, body in scripted.connection.asked]
     assert [(body["size"], body["query"]) for body in bodies] == [
         (
@@ -303,7 +332,7 @@ def test_search_is_at_least_100_wide_and_filters_inside_the_nearest_neighbours()
                 "knn": {
                     "vector": {
                         "vector": [1.0, 0.0],
-                        "k": 100,
+                        "k": 200,
                         "filter": {
                             "bool": {
                                 "filter": {"term": {"domain": "d"}},
@@ -314,7 +343,7 @@ def test_search_is_at_least_100_wide_and_filters_inside_the_nearest_neighbours()
                 }
             },
         ),
-        (150, {"knn": {"vector": {"vector": [1.0, 0.0], "k": 150}}}),
+        (250, {"knn": {"vector": {"vector": [1.0, 0.0], "k": 250}}}),
     ]
 
 

@@ -93,7 +93,7 @@ class Requests:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def failure(self, doing: str, status: int, told: object) -> KbError:
-        """What an answer means that is neither good nor TOO_BUSY; `told` is OpenSearch's account."""
+        """What an answer of any other status than TOO_BUSY means, in the words `told` with it."""
         kind, reason = _kind_and_reason(told)
         if status >= 500 or kind.endswith("block_exception"):
             # A block is a full disk or a lost quorum: it passes, or an alarm of the domain rings.
