@@ -1,8 +1,12 @@
 """Somebody is told when documents, questions or the index are in trouble."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 ALARMS = {
     "IngestDeadLetterDepthAlarm": ("ApproximateNumberOfMessagesVisible", "Maximum", ">", 0),
@@ -12,6 +16,9 @@ ALARMS = {
     "FailedEventsAlarm": ("ApproximateNumberOfMessagesVisible", "Maximum", ">", 0),
     "LookupErrorsAlarm": ("5XXError", "Sum", ">", 5),
     "LookupFunctionErrorsAlarm": ("Errors", "Sum", ">", 0),
+    "DocumentsFailedAlarm": ("DocumentsFailed", "Sum", ">", 0),
+    "InvocationsNotLoggedAlarm": ("InvocationsNotLogged", "Sum", ">", 0),
+    "SemanticSearchesFailedAlarm": ("SemanticSearchesFailed", "Sum", ">", 5),
     "LookupSlowAlarm": ("Latency", "p99", ">", "3000"),
     "DomainRedAlarm": ("ClusterStatus.red", "Maximum", ">", 0),
     "DomainDiskAlarm": ("FreeStorageSpace", "Minimum", "<", 2048),
@@ -28,6 +35,15 @@ WATCHED = {
     "LookupSlowAlarm": {"ApiName": "kb-lookup", "Stage": "v1"},
     "DomainRedAlarm": {"DomainName": "OpenSearchDomain", "ClientId": "123456789012"},
     "DomainDiskAlarm": {"DomainName": "OpenSearchDomain", "ClientId": "123456789012"},
+}
+
+COUNTED = {
+    "DocumentsFailed": (
+        "IngestLogs",
+        '{ $.message = "document_ingested" && $.status = "failed" }',
+    ),
+    "InvocationsNotLogged": ("LookupLogs", '{ $.message = "invocation_not_logged" }'),
+    "SemanticSearchesFailed": ("LookupLogs", '{ $.message = "semantic search failed" }'),
 }
 
 SIGNS = {"GreaterThanThreshold": ">", "LessThanThreshold": "<"}
@@ -50,8 +66,35 @@ def test_each_alarm_watches_what_it_names(stack):
     assert {
         name: {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
         for name, alarm in stack.of_type("AWS::CloudWatch::Alarm").items()
+        if alarm["Namespace"].startswith("AWS/")
     } == WATCHED
     assert stack.properties("LookupApi")["Name"] == WATCHED["LookupErrorsAlarm"]["ApiName"]
+
+
+def test_failures_that_only_the_functions_know_are_counted_from_their_logs(stack):
+    filters = stack.of_type("AWS::Logs::MetricFilter")
+    assert {
+        name: (each["LogGroupName"], each["FilterPattern"]) for name, each in filters.items()
+    } == COUNTED
+    own = {
+        (each["Namespace"], each["MetricName"])
+        for each in stack.of_type("AWS::CloudWatch::Alarm").values()
+        if not each["Namespace"].startswith("AWS/")
+    }
+    counted = {
+        (each["MetricNamespace"], each["MetricName"])
+        for each in (found["MetricTransformations"][0] for found in filters.values())
+    }
+    assert own == counted == {("kb/kb", name) for name in COUNTED}
+
+
+def test_what_is_counted_is_what_the_functions_say():
+    folders = (ROOT / "functions", ROOT / "layers" / "shared" / "kb")
+    code = "".join(
+        path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py")
+    )
+    events = [re.findall(r'message = "([^"]+)"', pattern)[0] for _, pattern in COUNTED.values()]
+    assert [event for event in events if f'"{event}"' not in code] == []
 
 
 def test_quiet_is_no_alarm_and_every_alarm_says_what_it_means(stack):
