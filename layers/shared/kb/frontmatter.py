@@ -23,9 +23,11 @@ DEPTH: Final = 20
 NOTES: Final = 20
 """Problems of one block that are spelled out at most."""
 
-_OPENING: Final = re.compile(r"(?:[^\S\n]*\n)*-{3,}[^\S\n]*\n")
+_OPENING: Final = re.compile(r"(?:[^\S\n]*\n)*-{3,}[^\S\n]*(?:\n|\Z)")
 _CLOSING: Final = re.compile(r"^(?:-{3,}|\.{3})[^\S\n]*$", re.MULTILINE)
 _SEPARATORS: Final = re.compile(r"[,，、;；\n]")
+_BREAKS: Final = str.maketrans(dict.fromkeys("\x85\u2028\u2029", " "))
+"""Invisible characters that end a line in YAML and nowhere else."""
 _NULLS: Final = frozenset({"", "~", "null"})
 _REQUIRED: Final = ("title", "keywords", "summary")
 _FIELDS: Final = (*_REQUIRED, "category", "sections", "version", "author", "lastUpdated")
@@ -54,7 +56,7 @@ def read_frontmatter(text: str, *, limit: int, keyword_length: int) -> Reading:
         return Reading(None, text, (_without_opening(text),))
     closing = _CLOSING.search(text, opening.end())
     if closing is None:
-        line = text.count("\n", 0, opening.end())
+        line = text.count("\n", 0, text.index("-")) + 1
         return Reading(None, text, (f"no frontmatter: `---` in line {line} is never closed",))
     start, end = opening.end(), closing.start()
     block, rest = text[start:end], text[closing.end() :]
@@ -135,7 +137,7 @@ def _root(block: str) -> MappingNode:
 
 def _compose(block: str) -> Node | None:
     try:
-        node: Node | None = yaml.compose(block, Loader=yaml.BaseLoader)
+        node: Node | None = yaml.compose(block.translate(_BREAKS), Loader=yaml.BaseLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "no YAML"
@@ -149,7 +151,7 @@ def _compose(block: str) -> Node | None:
     # The scanner turns escapes, tags and directives into numbers and characters without checking:
     # ValueError, OverflowError, UnicodeError and IndexError are known to come out of it.
     except Exception as error:
-        raise _Unusable(f"no YAML ({type(error).__name__})") from error
+        raise _Unusable("an escape, tag or directive in it is invalid") from error
     return node
 
 

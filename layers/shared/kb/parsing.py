@@ -31,7 +31,7 @@ def parse_document(data: bytes, *, frontmatter_limit: int, keyword_length: int) 
     `frontmatter_limit` and `keyword_length` are in characters. Raises Refused, with a reason that
     the writer can act on, when the bytes are no text.
     """
-    text = _decoded(data)
+    text = _decoded(data).lstrip("\ufeff")
     share = share_of_no_text(text)
     if share > BINARY_SHARE:
         raise Refused(
@@ -50,12 +50,11 @@ def parse_document(data: bytes, *, frontmatter_limit: int, keyword_length: int) 
 
 
 def _decoded(data: bytes) -> str:
-    """The text without byte order marks in front."""
     damage = ""
     for mark, encoding, name in _MARKS:
         if data.startswith(mark):
             try:
-                return data.decode(encoding).lstrip("\ufeff")
+                return data.decode(encoding)
             except UnicodeDecodeError as error:
                 damage = damage or f"begins as {name} but byte {error.start + 1} is none"
     if damage:
