@@ -10,7 +10,7 @@ graph; `topics` are 200 topics with chunks at cosine 0.7 or so within one.
 import os
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from kb.documents import Version
@@ -78,17 +78,17 @@ def written(index: VectorIndex, documents: Sequence[Sequence[IndexedChunk]]) -> 
 
 
 def asked(
-    search: Callable[[Sequence[float]], list[Hit]], questions: Vectors
+    index: VectorIndex, questions: Vectors, size: int, domain: str | None
 ) -> tuple[list[list[Hit]], float, float]:
     """The hits of each question, and the median and 95th percentile of their milliseconds."""
     vectors = questions.tolist()
     for vector in vectors[:WARM_UP]:
-        search(vector)
+        index.search(vector, size, domain)
     took = []
     found = []
     for vector in vectors:
         start = time.perf_counter()
-        found.append(search(vector))
+        found.append(index.search(vector, size, domain))
         took.append((time.perf_counter() - start) * 1000)
     return found, float(np.percentile(took, 50)), float(np.percentile(took, 95))
 
@@ -124,15 +124,13 @@ def main() -> None:
         print("| search | width k | size | p50 ms | p95 ms | recall@10 | recall@size |")
         print("|---|---|---|---|---|---|---|")
         for label, size, domain in SEARCHES:
-            exact, p50, p95 = asked(lambda q, s=size, d=domain: oracle.search(q, s, d), questions)
+            exact, p50, p95 = asked(oracle, questions, size, domain)
             print(f"| {label}, embedded | exact | {size} | {p50:.1f} | {p95:.1f} | 1 | 1 |")
             for width in WIDTHS:
                 if width < size:
                     continue
                 opensearch_index.SEARCH_WIDTH = width
-                found, p50, p95 = asked(
-                    lambda q, s=size, d=domain: index.search(q, s, d), questions
-                )
+                found, p50, p95 = asked(index, questions, size, domain)
                 print(
                     f"| {label} | {width} | {size} | {p50:.1f} | {p95:.1f}"
                     f" | {recall(found, exact, 10):.3f} | {recall(found, exact, size):.3f} |"

@@ -465,7 +465,13 @@ def test_address_that_is_none_is_named(endpoint: str) -> None:
         connect(endpoint, region="eu-west-1", timeout=1)
 
 
-def test_missing_credentials_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    credentials(monkeypatch, None)
-    with pytest.raises(Misconfigured, match="no AWS credentials"):
-        connect("https://search.eu-west-1.es.amazonaws.com", region="eu-west-1", timeout=1)
+@pytest.mark.parametrize(
+    ("found", "region", "missing"),
+    [(None, "eu-west-1", "credentials"), (object(), "", "region")],
+)
+def test_what_signing_lacks_is_said(
+    monkeypatch: pytest.MonkeyPatch, found: object, region: str, missing: str
+) -> None:
+    credentials(monkeypatch, found)
+    with pytest.raises(Misconfigured, match=f"no AWS {missing} to sign requests to search.x with"):
+        connect("https://search.x", region=region, timeout=1)

@@ -33,7 +33,8 @@ def connect(endpoint: str, *, region: str, timeout: float) -> OpenSearch:
     An https address is one of Amazon's, and every request to it is signed with the credentials of
     the environment, renewed as they expire; an http address is a local node without any. An
     address without a scheme, as CloudFormation names a domain, is https.
-    Raises Misconfigured where the address is none or there are no credentials.
+    Raises Misconfigured where the address is none, or region or credentials to sign with are
+    not there.
     """
     url = urlsplit(endpoint if "//" in endpoint else f"https://{endpoint}")
     if url.scheme not in ("http", "https") or not url.hostname:
@@ -43,8 +44,9 @@ def connect(endpoint: str, *, region: str, timeout: float) -> OpenSearch:
     signer = None
     if signed:
         credentials = boto3.Session().get_credentials()
-        if credentials is None:
-            raise Misconfigured(f"there are no AWS credentials to sign requests to {url.hostname}")
+        if credentials is None or not region:
+            what = "credentials" if region else "region"
+            raise Misconfigured(f"there is no AWS {what} to sign requests to {url.hostname} with")
         signer = Urllib3AWSV4SignerAuth(credentials, region, "es")
     return OpenSearch(
         hosts=[host], http_auth=signer, timeout=timeout, pool_maxsize=8, max_retries=0
