@@ -48,9 +48,7 @@ class Query:
         """Whether the query is the keyword, contains it, or is contained in it."""
         if self.is_short or self.text == keyword:
             return self.text == keyword
-        if keyword in self.text:
-            return contains(self.text, keyword)
-        return self.text in keyword and contains(keyword, self.text)
+        return contains(self.text, keyword) or contains(keyword, self.text)
 
 
 def _is_short(folded: str) -> bool:

@@ -4,17 +4,31 @@ New documents are few and compared one by one; when they are more, they are sett
 and small tables in a larger one, so that a change costs little and a match searches few tables.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kb.folding import Query, fold
 from kb.keyword_table import KeywordTable
 
-_NEW_AT_MOST = 32
-"""Documents compared one by one: about a microsecond each in every match."""
-_GROWTH = 4
+_NEW_AT_MOST = 64
+"""Documents compared one by one: about half a microsecond each in every match."""
+_GROWTH = 3
 """How many times larger than all newer tables together a table is, else it is merged with them:
 a larger number means fewer tables to search and more merging."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a snapshot knows of a document."""
+
+    keywords: tuple[str, ...]
+    """Folded, none blank, none twice."""
+    content_hash: str
+
+    @classmethod
+    def of(cls, key: str, keywords: Sequence[str], content_hash: str) -> "Document":
+        folded = dict.fromkeys(filter(None, map(fold, keywords)))
+        return cls(tuple(folded), content_hash or f"no hash: {key}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,48 +52,11 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    keywords: tuple[str, ...]
-    """Folded, none blank, none twice."""
-    content_hash: str
-
-    @classmethod
-    def of(cls, key: str, keywords: Sequence[str], content_hash: str) -> "Document":
-        folded = dict.fromkeys(filter(None, map(fold, keywords)))
-        return cls(tuple(folded), content_hash or f"no hash: {key}")
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """A table, of which some documents were removed or replaced since."""
-
-    table: KeywordTable
-    gone: bytes
-    """For each document 1 if it was, else 0."""
-
-    def __len__(self) -> int:
-        return self.gone.count(0)
-
-    def without(self, place: int) -> "Settled":
-        gone = bytearray(self.gone)
-        gone[place] = 1
-        return Settled(self.table, bytes(gone))
-
-    def documents(self) -> Iterator[tuple[str, str]]:
-        """Key and content hash of those not gone."""
-        for key, content_hash, gone in zip(
-            self.table.keys, self.table.content_hashes, self.gone, strict=True
-        ):
-            if not gone:
-                yield key, content_hash
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Every document once: in `new`, or in one of the tables and not gone there."""
 
     new: Mapping[str, Document]
-    settled: tuple[Settled, ...]
+    settled: tuple["_Settled", ...]
     """Oldest and largest first."""
 
     def __len__(self) -> int:
@@ -89,34 +66,22 @@ class Snapshot:
         """Whether it holds the document exactly so."""
         if key in self.new:
             return self.new[key] == document
-        at = self._settled_at(key)
-        if at is None:
-            return False
-        table, place = self.settled[at[0]].table, at[1]
-        same_content = table.content_hashes[place] == document.content_hash
-        return same_content and table.holds(place, document.keywords)
+        return any(one.holds(key, document) for one in self.settled)
 
-    def with_(self, key: str, document: Document) -> "Snapshot":
-        others = self.without(key)
-        return Snapshot({**others.new, key: document}, others.settled)
+    def having(self, documents: Mapping[str, Document]) -> "Snapshot":
+        """With these, in place of others of the same keys."""
+        changed = {key: one for key, one in documents.items() if not self.holds(key, one)}
+        if not changed:
+            return self
+        new, settled = self._others(changed)
+        return Snapshot(new | changed, settled)._settle()
 
     def without(self, key: str) -> "Snapshot":
-        if key in self.new:
-            return Snapshot({k: v for k, v in self.new.items() if k != key}, self.settled)
-        at = self._settled_at(key)
-        if at is None:
-            return self
-        number, place = at
-        left = self.settled[number].without(place)
-        return Snapshot(self.new, (*self.settled[:number], left, *self.settled[number + 1 :]))
+        return Snapshot(*self._others((key,)))._settle()
 
-    def _settled_at(self, key: str) -> tuple[int, int] | None:
-        """Number of the table that holds the document, and its place there."""
-        for number, one in enumerate(self.settled):
-            place = one.table.place(key)
-            if place is not None and not one.gone[place]:
-                return number, place
-        return None
+    def _others(self, keys: Collection[str]) -> tuple[dict[str, Document], tuple["_Settled", ...]]:
+        new = {key: document for key, document in self.new.items() if key not in keys}
+        return new, tuple(one.without(keys) for one in self.settled)
 
     def find(self, query: Query) -> Found:
         holders: dict[str, list[str]] = {}
@@ -128,14 +93,15 @@ class Snapshot:
                     if not gone[place]:
                         holders.setdefault(keyword, []).append(keys[place])
                         contents[keys[place]] = content_hashes[place]
+        text = query.text
         for key, document in self.new.items():
             for keyword in document.keywords:
-                if query.meets(keyword):
+                if (keyword in text or text in keyword) and query.meets(keyword):
                     holders.setdefault(keyword, []).append(key)
                     contents[key] = document.content_hash
         return Found(holders, contents)
 
-    def settle(self) -> "Snapshot":
+    def _settle(self) -> "Snapshot":
         """The same documents; new ones settled if they are many, and tables half gone renewed."""
         settled = self.settled
         renewed = [n for n, one in enumerate(settled) if 2 * len(one) < len(one.gone)]
@@ -149,10 +115,52 @@ class Snapshot:
         if not moving:
             return Snapshot({}, settled[:first])
         table = _merged(self.new, settled[first:])
-        return Snapshot({}, (*settled[:first], Settled(table, bytes(moving))))
+        return Snapshot({}, (*settled[:first], _Settled(table, bytes(moving))))
 
 
-def _merged(new: Mapping[str, Document], settled: Sequence[Settled]) -> KeywordTable:
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """A table, of which some documents were removed or replaced since."""
+
+    table: KeywordTable
+    gone: bytes
+    """For each document 1 if it was, else 0."""
+
+    def __len__(self) -> int:
+        return self.gone.count(0)
+
+    def holds(self, key: str, document: Document) -> bool:
+        place = self._place(key)
+        return (
+            place is not None
+            and self.table.content_hashes[place] == document.content_hash
+            and self.table.holds(place, document.keywords)
+        )
+
+    def without(self, keys: Collection[str]) -> "_Settled":
+        places = [place for key in keys if (place := self._place(key)) is not None]
+        if not places:
+            return self
+        gone = bytearray(self.gone)
+        for place in places:
+            gone[place] = 1
+        return _Settled(self.table, bytes(gone))
+
+    def documents(self) -> Iterator[tuple[str, str]]:
+        """Key and content hash of those not gone."""
+        table = self.table
+        for key, content_hash, gone in zip(
+            table.keys, table.content_hashes, self.gone, strict=True
+        ):
+            if not gone:
+                yield key, content_hash
+
+    def _place(self, key: str) -> int | None:
+        place = self.table.place(key)
+        return None if place is None or self.gone[place] else place
+
+
+def _merged(new: Mapping[str, Document], settled: Sequence[_Settled]) -> KeywordTable:
     content_hashes = {key: document.content_hash for key, document in new.items()}
     for one in settled:
         content_hashes.update(one.documents())
