@@ -1,48 +1,102 @@
-"""The `kb` command."""
+"""The `kb` command: its commands, and how whatever ends one is said."""
 
+import os
 import sys
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Sequence
 
 import typer
 
+from kb.commands import asking, browsing, log, serving
+from kb.commands.exits import ExitCode, code_of
+from kb.commands.screen import on_one_line
 from kb.errors import KbError
 
+HELP = """Graded knowledge lookup for agents.
+
+\b
+Exit codes:
+  0  done, or answered
+  1  the system or the network failed
+  2  wrong usage: another call is needed
+  3  nothing was found
+  4  documents need their writer (check, upload), or a file is not up to date (settings)
+
+\b
+Example: kb serve --folder ./docs
+Example: kb lookup "how are refunds approved"
+"""
+TRACEBACK = "KB_TRACEBACK"
+"""Environment variable: set, a fault of the program itself shows where it happened."""
+
+# Plain help: it loads nothing more, and reads the same in a pipe.
 app = typer.Typer(
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Graded knowledge lookup for agents.",
+    rich_markup_mode=None,
 )
+for command in (
+    serving.serve,
+    asking.lookup,
+    asking.session,
+    browsing.documents,
+    browsing.document,
+    browsing.domains,
+    browsing.health,
+    log.sql,
+):
+    app.command()(command)
 
 
-@app.callback()
+@app.callback(help=HELP)
 def _about() -> None:
-    """Graded knowledge lookup for agents."""
+    """Its help stands above."""
 
 
-@app.command()
-def serve(
-    folder: Annotated[Path, typer.Option(help="Folder of Markdown to serve.")] = Path(
-        "knowledge_base_seed"
-    ),
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.")] = 8000,
-) -> None:
-    """Start the whole system on this machine and serve a folder until Ctrl-C.
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; its exit code. What went wrong is one line on stderr."""
+    try:
+        # Typer's own runner would print boxes and choose other exit codes.
+        with typer.main.get_command(app).make_context(
+            "kb", list(arguments) or ["--help"]
+        ) as context:
+            code = int(context.command.invoke(context) or ExitCode.DONE)
+            sys.stdout.flush()
+            return code
+    except typer.Exit as done:
+        return done.exit_code
+    except typer.TyperException as error:
+        return _refuse(_usage(error), ExitCode.WRONG_USAGE)
+    except KbError as error:
+        return _refuse(str(error), code_of(error))
+    except (KeyboardInterrupt, typer.Abort, EOFError):
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # What is left cannot be written; Python would try again at exit, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.PIPE_CLOSED
+    except Exception as error:  # outermost: a person gets a line, whatever it is
+        if os.environ.get(TRACEBACK):
+            raise
+        line = f"this should not have happened: {type(error).__name__}: {error}"
+        return _refuse(f"{line}; {TRACEBACK}=1 shows where", ExitCode.FAILED)
 
-    Example: kb serve --folder ./docs --port 8000
-    """
-    from rich.console import Console
 
-    from kb.local.serve import serve as serve_folder
+def _usage(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "kb"
+    problem = on_one_line(error.format_message()).replace("Value error, ", "").rstrip(".")
+    return f"{problem}; see {command} --help" if problem else f"see {command} --help"
 
-    serve_folder(folder, port, Console())
+
+def _refuse(line: str, code: ExitCode) -> ExitCode:
+    print(f"kb: {on_one_line(line)}", file=sys.stderr)
+    return code
 
 
 def main() -> None:
-    """Run the command; what went wrong is one line on stderr and exit code 1."""
-    try:
-        app()
-    except KbError as error:
-        print(f"kb: {error}", file=sys.stderr)
-        sys.exit(1)
+    """Run the command of the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A character that the terminal does not have is no reason to stop.
+            stream.reconfigure(errors="replace")
+    sys.exit(run(sys.argv[1:]))

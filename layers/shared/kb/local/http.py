@@ -1,6 +1,7 @@
 """HTTP on 127.0.0.1, each request taken to the lookup handler as API Gateway does."""
 
 import base64
+import json
 import socket
 import threading
 import uuid
@@ -11,6 +12,7 @@ from werkzeug.datastructures import Headers
 from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
+from kb.local import CLOUD_PATH
 from kb.local.cloud import QuietRequests
 from kb.local.functions import Context, Handler
 
@@ -19,10 +21,14 @@ BODY_MOST = 10 * 1024 * 1024
 
 
 class Gateway:
-    """One call at a time: Powertools keeps the current event on a class, as one Lambda does."""
+    """One call at a time: Powertools keeps the current event on a class, as one Lambda does.
 
-    def __init__(self, handler: Handler) -> None:
+    `cloud` is what GET /local/cloud answers.
+    """
+
+    def __init__(self, handler: Handler, cloud: Mapping[str, str]) -> None:
         self._handler = handler
+        self._cloud = json.dumps(dict(cloud))
         self._lock = threading.Lock()
 
     def call(
@@ -59,6 +65,8 @@ class Gateway:
     def _respond(self, environ: Any, start_response: Any) -> Any:
         request = Request(environ)
         request.max_content_length = BODY_MOST
+        if (request.method, request.path) == ("GET", CLOUD_PATH):
+            return Response(self._cloud, mimetype="application/json")(environ, start_response)
         status, headers, data = self.call(
             request.method,
             request.path,

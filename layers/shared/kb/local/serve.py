@@ -54,7 +54,7 @@ def serve(folder: Path, port: int, screen: Console) -> None:
     _become_the_cloud(cloud)
     ingest_parts()
     lookup_parts()
-    gateway = Gateway(handler_of("lookup"))
+    gateway = Gateway(handler_of("lookup"), cloud.environment)
     sqs = cloud.client("sqs")
     source = EventSource(
         sqs,

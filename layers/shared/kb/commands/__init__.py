@@ -1,0 +1,1 @@
+"""The commands of `kb`, one file a family. What only one of them needs is imported when it runs."""
