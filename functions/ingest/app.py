@@ -56,5 +56,5 @@ def _reconcile(key: str) -> None:
     outcome = ingest_parts().ingest.reconcile(key)
     logger.info(
         "document_ingested" if outcome.changed else "document_unchanged",
-        extra={"key": key, "status": outcome.status, "chunks": outcome.chunks},
+        extra={"key": key, "status": outcome.status, "reason": outcome.reason},
     )

@@ -114,7 +114,7 @@ def test_replaced_document_is_found_in_both_versions_until_the_older_goes(
     fill(index, *(chunk("a", FIRST, ordinal) for ordinal in range(3)), chunk("b"))
     fill(index, chunk("a", SECOND))
     both = names(index.search(HERE, 10))
-    index.remove_older("a", SECOND)
+    index.remove_others("a", SECOND, 2)
     assert both == [
         ("a", FIRST, 0),
         ("a", SECOND, 0),
@@ -125,50 +125,59 @@ def test_replaced_document_is_found_in_both_versions_until_the_older_goes(
     assert names(index.search(HERE, 10)) == [("a", SECOND, 0), ("b", FIRST, 0)]
 
 
-def test_removing_older_spares_newer_and_drops_another_attempt_of_this_revision(
+def test_removal_spares_newer_revisions_and_drops_another_attempt_of_this_one(
     index: VectorIndex,
 ) -> None:
     lost, kept, newer = Version(2, "lost"), Version(2, "kept"), Version(3, "lost")
     fill(index, chunk("a", FIRST), chunk("a", lost), chunk("a", kept), chunk("a", newer))
-    index.remove_older("a", kept)
+    index.remove_others("a", kept, 2)
     assert names(index.search(HERE, 10)) == [("a", kept, 0), ("a", newer, 0)]
 
 
-def test_removing_a_version_leaves_all_others(index: VectorIndex) -> None:
-    other_attempt, same_content = Version(1, "other"), Version(2, "first")
+def test_attempts_newer_than_what_is_kept_go_up_to_the_revision_given(index: VectorIndex) -> None:
+    lost, beyond = Version(3, "first"), Version(4, "first")
     fill(
         index,
-        *(chunk("a", FIRST, ordinal) for ordinal in range(3)),
-        chunk("a", other_attempt),
-        chunk("a", same_content),
-        chunk("ab", FIRST),
+        *(chunk("a", FIRST, ordinal) for ordinal in range(2)),
+        chunk("a", Version(1, "other")),
+        chunk("a", SECOND),
+        chunk("a", lost),
+        chunk("a", beyond),
+        chunk("ab", SECOND),
     )
-    index.remove_version("a", FIRST)
+    index.remove_others("a", FIRST, 3)
     assert names(index.search(HERE, 10)) == [
-        ("a", other_attempt, 0),
-        ("a", same_content, 0),
-        ("ab", FIRST, 0),
+        ("a", FIRST, 0),
+        ("a", beyond, 0),
+        ("a", FIRST, 1),
+        ("ab", SECOND, 0),
     ]
+
+
+def test_removal_that_keeps_no_version_takes_all_up_to_the_revision(index: VectorIndex) -> None:
+    fill(index, chunk("a", FIRST), chunk("a", Version(1, "")), chunk("a", SECOND), chunk("b"))
+    index.remove_others("a", None, 1)
+    assert names(index.search(HERE, 10)) == [("a", SECOND, 0), ("b", FIRST, 0)]
 
 
 def test_removal_sees_what_was_written_just_before(index: VectorIndex) -> None:
     index.write([chunk("a", FIRST), chunk("a", SECOND), chunk("b", FIRST)])
-    index.remove_version("b", FIRST)
+    index.remove_others("b", None, 1)
     index.write([chunk("a", Version(1, "late"))])
-    index.remove_older("a", SECOND)
+    index.remove_others("a", SECOND, 2)
     assert names(index.search(HERE, 10)) == [("a", SECOND, 0)]
 
 
 def test_removing_what_is_not_there_is_no_error(index: VectorIndex) -> None:
     fill(index, chunk("a"))
-    index.remove_version("b", FIRST)
-    index.remove_older("b", SECOND)
+    index.remove_others("b", None, 9)
+    index.remove_others("a", FIRST, 9)
     assert names(index.search(HERE, 10)) == [("a", FIRST, 0)]
 
 
 def test_removed_document_can_be_written_again(index: VectorIndex) -> None:
     fill(index, chunk("a"))
-    index.remove_version("a", FIRST)
+    index.remove_others("a", None, 1)
     fill(index, chunk("a"))
     assert names(index.search(HERE, 10)) == [("a", FIRST, 0)]
 
@@ -190,9 +199,9 @@ def test_any_key_is_found_left_out_and_removed(index: VectorIndex, key: str) -> 
     fill(index, chunk(key, FIRST), chunk(key, SECOND), *others)
     found = names(index.search(HERE, 10))
     left_out = names(index.search(HERE, 10, without=[key]))
-    index.remove_older(key, SECOND)
+    index.remove_others(key, SECOND, 2)
     newer_only = names(index.search(HERE, 10))
-    index.remove_version(key, SECOND)
+    index.remove_others(key, None, 2)
     rest = sorted((other.key, FIRST, 0) for other in others)
     both = [(key, FIRST, 0), (key, SECOND, 0)]
     assert sorted(found, key=str) == sorted([*both, *rest], key=str)
@@ -328,7 +337,7 @@ def test_many_writers_and_a_reader_at_once_lose_nothing(
                 index.write([chunk(key, version, ordinal) for ordinal in range(5)])
                 index.refresh()
                 index.search(HERE, 10)
-                index.remove_older(key, version)
+                index.remove_others(key, version, revision)
         except BaseException as error:  # shown by the test's own thread
             failures.append(error)
 

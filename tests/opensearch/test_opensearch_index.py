@@ -174,8 +174,7 @@ def test_deleted_index_is_an_error_and_does_not_come_back_without_mapping(
         lambda: index.write([chunk("a")]),
         index.refresh,
         lambda: index.search(HERE, 10),
-        lambda: index.remove_version("a", VERSION),
-        lambda: index.remove_older("a", VERSION),
+        lambda: index.remove_others("a", VERSION, 1),
     ):
         with pytest.raises(Misconfigured, match="check OPENSEARCH_ENDPOINT and OPENSEARCH_INDEX"):
             call()
@@ -189,14 +188,16 @@ def test_field_that_the_mapping_does_not_know_is_not_taken(client: OpenSearch, n
     assert refused.value.error == "strict_dynamic_mapping_exception"
 
 
-def test_bad_chunk_is_refused_and_its_version_can_be_removed(client: OpenSearch, name: str) -> None:
+def test_bad_chunk_is_refused_and_its_document_can_be_removed(
+    client: OpenSearch, name: str
+) -> None:
     index = index_for(client, name)
     index.prepare()
     bad = chunk("b", ordinal=1, domain="d" * 40_000)
     index.write([chunk("a")])
     with pytest.raises(Refused, match=r"does not take this document: .*immense term"):
         index.write([chunk("b"), bad, chunk("b", ordinal=2)])
-    index.remove_version("b", VERSION)
+    index.remove_others("b", None, 1)
     assert [hit.key for hit in index.search(HERE, 10)] == ["a"]
 
 

@@ -22,8 +22,12 @@ chunks = st.builds(
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.lists(chunks, max_size=60)),
-        st.tuples(st.just("remove_version"), st.sampled_from(KEYS), versions),
-        st.tuples(st.just("remove_older"), st.sampled_from(KEYS), versions),
+        st.tuples(
+            st.just("remove_others"),
+            st.sampled_from(KEYS),
+            st.none() | versions,
+            st.integers(0, 4),
+        ),
         st.tuples(st.just("refresh")),
     ),
     max_size=12,
@@ -46,15 +50,11 @@ def test_search_is_that_of_a_plain_list(
         match name, arguments:
             case "write", [written]:
                 held |= {(chunk.key, chunk.version, chunk.ordinal): chunk for chunk in written}
-            case "remove_version", [key, version]:
-                held = {at: chunk for at, chunk in held.items() if at[:2] != (key, version)}
-            case "remove_older", [key, version]:
+            case "remove_others", [key, kept, through]:
                 held = {
                     at: chunk
                     for at, chunk in held.items()
-                    if chunk.key != key
-                    or chunk.version == version
-                    or chunk.version.revision > version.revision
+                    if chunk.key != key or chunk.version == kept or chunk.version.revision > through
                 }
     question = (1.0, 0.0)
     expected = sorted(

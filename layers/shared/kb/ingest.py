@@ -1,18 +1,24 @@
-"""Makes the indexes agree with one object of the bucket, as it is now; the row is the commit."""
+"""Makes the indexes agree with one object of the bucket, as it is now; the row is the commit.
+
+Under each key, what is written carries the revision that its commit would give the row. All of
+a revision that the row has reached, but for what it serves, is therefore garbage: its writer's
+commit has failed or will, whether the writer is dead or only slow. So every look at a key ends by
+removing that, whoever wrote it, and nobody removes what a newer commit may need.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from kb.catalog_row import row_of
+from kb.catalog_row import failed_row, row_of, tombstone
 from kb.chunking import CHUNKER_VERSION, Pieces, split_document
-from kb.documents import CatalogRow, Document, Status, Version, digest_of, domain_of
+from kb.documents import CatalogRow, Document, Status, Version, digest_of
 from kb.errors import Conflict, Refused, Unavailable
 from kb.parsing import parse_document
 from kb.ports import Embedder, IndexedChunk, Vector, VectorIndex
 from kb.settings import IngestSettings
 from kb.stores.catalog_table import CatalogTable
-from kb.stores.content_table import ContentTable
+from kb.stores.content_table import ContentTable, content_items
 from kb.stores.dynamodb import batches
 from kb.stores.knowledge_bucket import KnowledgeBucket, StoredObject
 from kb.vectors import check_vectors
@@ -20,7 +26,7 @@ from kb.vectors import check_vectors
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 5
-"""Starts over after another writer committed first; then the message comes back later."""
+"""Starts over after another writer was faster; then the message comes back later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,6 @@ class Outcome:
     key: str
     status: Status
     reason: str = ""
-    chunks: int = 0
     changed: bool = True
     """False where the catalog already said so."""
 
@@ -69,125 +74,83 @@ class Ingest:
             self._index.prepare()
             self._is_prepared = True
         for _ in range(ATTEMPTS):
+            # The row before the object: whoever commits after this read makes our commit fail, so
+            # an object older than the committed one can never replace it.
+            row = self._catalog.read(key)
+            stored = self._bucket.read(key, self._settings.document_bytes)
             try:
-                return self._attempt(key)
+                outcome = self._agree(key, row, stored)
             except Conflict:
                 logger.info("commit_conflict", extra={"key": key})
-        raise Unavailable("catalog", "other writers kept committing first")
+                if row := self._catalog.read(key):
+                    self._clean_up(row)
+                continue
+            # If the object changed back to what was served before our commit, the one who looked
+            # at it then saw nothing to do: it is ours to see that it is another one now.
+            seen = stored.etag if stored else None
+            if not outcome.changed or self._bucket.etag(key) == seen:
+                return outcome
+            logger.info("object_changed", extra={"key": key})
+        raise Unavailable("catalog", "other writers kept being faster")
 
-    def _attempt(self, key: str) -> Outcome:
-        # The row before the object: whoever commits after this read makes our commit fail, so
-        # an object older than the committed one can never replace it.
-        row = self._catalog.read(key)
+    def _agree(self, key: str, row: CatalogRow | None, stored: StoredObject | None) -> Outcome:
+        """Make the row say what the object is, then remove what the row does not serve."""
         try:
-            stored = self._bucket.read(key, self._settings.document_bytes)
             if stored is None:
-                return self._remove(key, row)
-            document = parse_document(
-                stored.data,
-                frontmatter_limit=self._settings.frontmatter_limit,
-                keyword_length=self._settings.keyword_length,
-            )
-            return self._index_document(key, row, stored, document)
+                expires_at = int(self._now() + self._settings.tombstone_ttl)
+                new = tombstone(key, row, expires_at)
+            else:
+                new = self._indexed(key, row, stored)
         except Refused as refused:
-            return self._fail(key, row, str(refused))
-
-    def _index_document(
-        self, key: str, row: CatalogRow | None, stored: StoredObject, document: Document
-    ) -> Outcome:
-        fingerprint = self._fingerprint(document.content_hash)
-        if row and row.served and row.served.fingerprint == fingerprint:
-            return self._keep(row, row.served, stored, document)
-        pieces = self._split(document)
-        version = Version(_revision(row) + 1, fingerprint)
-        new = row_of(key, version, document, pieces, stored.stored_at, self._settings.row_bytes)
-        vectors = self._embed(pieces)
-        outline = replace(pieces.outline, digests=tuple(digest_of(p.text) for p in pieces.parts))
-        metadata = document.frontmatter.metadata if document.frontmatter else {}
-        self._content.write(key, version, pieces.parts, outline, metadata)
-        if pieces.chunks:
-            self._index.write(_indexed(new, version, pieces, vectors))
-            self._index.refresh()
-        try:
-            self._commit(new)
-        except Conflict:
-            self._withdraw(key, version)
-            raise
+            new = failed_row(key, row, str(refused))
+        if new is not row:
+            new = replace(new, changed_at=int(self._now() * 1000))
+            self._catalog.commit(new, expected_revision=new.revision - 1)
         self._clean_up(new)
-        return Outcome(key, new.status, new.reason, len(pieces.chunks))
+        return Outcome(key, new.status, new.reason, changed=new is not row)
 
-    def _keep(
-        self, row: CatalogRow, served: Version, stored: StoredObject, document: Document
-    ) -> Outcome:
-        """The served version is the object's content already: at most a failure is over."""
-        if row.status is not Status.FAILED:
-            self._clean_up(row)
-            return Outcome(row.key, row.status, row.reason, changed=False)
-        again = row_of(
-            row.key,
-            served,
-            document,
-            self._split(document),
-            stored.stored_at,
-            self._settings.row_bytes,
-        )
-        again = replace(again, revision=row.revision + 1)
-        self._commit(again)
-        self._clean_up(again)
-        return Outcome(row.key, again.status, again.reason)
-
-    def _fail(self, key: str, row: CatalogRow | None, reason: str) -> Outcome:
-        """Say why the newest version cannot be indexed; what was served before still is."""
-        if row and row.status is Status.FAILED and row.reason == reason:
-            return Outcome(key, row.status, reason, changed=False)
-        if row is None or row.served is None:
-            row = CatalogRow(
-                key, _revision(row), Status.FAILED, changed_at=0, domain=domain_of(key)
-            )
-        failed = replace(row, revision=row.revision + 1, status=Status.FAILED, reason=reason)
-        self._commit(failed)
-        return Outcome(key, failed.status, reason)
-
-    def _remove(self, key: str, row: CatalogRow | None) -> Outcome:
-        """Leave a tombstone, so that warm functions learn of it, and remove the rest.
-
-        Also where there was no row: only a committed revision makes it safe to remove what a
-        crash before the first commit may have left.
-        """
-        if row and row.status is Status.DELETED:
-            self._clean_up(row)
-            return Outcome(key, row.status, changed=False)
-        tombstone = CatalogRow(
-            key,
-            _revision(row) + 1,
-            Status.DELETED,
-            changed_at=0,
-            cleanup_pending=True,
-            expires_at=int(self._now() + self._settings.tombstone_ttl),
-        )
-        self._commit(tombstone)
-        self._clean_up(tombstone)
-        return Outcome(key, tombstone.status)
-
-    def _commit(self, row: CatalogRow) -> None:
-        """Stamp and write the row if nobody committed since it was read. Raises Conflict."""
-        stamped = replace(row, changed_at=int(self._now() * 1000))
-        self._catalog.commit(stamped, expected_revision=row.revision - 1)
-
-    def _withdraw(self, key: str, version: Version) -> None:
-        """Remove what a lost attempt wrote, unless the winner serves the very same version."""
-        winner = self._catalog.read(key)
-        if winner is None or winner.served != version:
-            self._index.remove_version(key, version)
-            self._content.remove_version(key, version)
+    def _indexed(self, key: str, row: CatalogRow | None, stored: StoredObject) -> CatalogRow:
+        """The row for the object, its parts and chunks written; the one given if that says it."""
+        document = self._parse(stored)
+        revision = row.revision + 1 if row else 1
+        fingerprint = self._fingerprint(document.content_hash)
+        kept = None
+        if row and row.served and row.served.fingerprint == fingerprint:
+            if row.status is not Status.FAILED:
+                return row
+            kept = row.served
+        version = kept or Version(revision, fingerprint)
+        pieces = self._split(document)
+        new = row_of(key, version, document, pieces, stored.stored_at, self._settings.row_bytes)
+        if kept is None:
+            metadata = document.frontmatter.metadata if document.frontmatter else {}
+            items = content_items(key, version, pieces.parts, pieces.outline, metadata)
+            vectors = self._embed(pieces)
+            self._content.write(items)
+            if vectors:
+                self._index.write(_chunks(new, version, pieces, vectors))
+                self._index.refresh()
+        return replace(new, revision=revision)
 
     def _clean_up(self, row: CatalogRow) -> None:
-        """Remove what is older than the committed version, and note that it is done."""
+        """Remove what is not served of the revisions up to the row's, and note that it is done."""
+        self._index.remove_others(row.key, row.served, row.revision)
+        self._content.remove_others(row.key, row.served, row.revision)
         if row.cleanup_pending:
-            version = row.served or Version(row.revision, fingerprint="")
-            self._index.remove_older(row.key, version)
-            self._content.remove_older(row.key, version)
             self._catalog.finish_cleanup(row.key, row.revision)
+
+    def _parse(self, stored: StoredObject) -> Document:
+        settings = self._settings
+        if stored.data is None:
+            raise Refused(
+                f"the file has {stored.size:,} bytes; at most {settings.document_bytes:,} are"
+                " indexed: split it"
+            )
+        return parse_document(
+            stored.data,
+            frontmatter_limit=settings.frontmatter_limit,
+            keyword_length=settings.keyword_length,
+        )
 
     def _split(self, document: Document) -> Pieces:
         pieces = split_document(
@@ -228,11 +191,7 @@ class Ingest:
         return digest_of(repr(recipe))
 
 
-def _revision(row: CatalogRow | None) -> int:
-    return row.revision if row else 0
-
-
-def _indexed(
+def _chunks(
     row: CatalogRow, version: Version, pieces: Pieces, vectors: Iterable[Vector]
 ) -> list[IndexedChunk]:
     return [

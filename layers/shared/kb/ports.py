@@ -72,14 +72,11 @@ class VectorIndex(Protocol):
         """Make everything written so far visible to `search`."""
         ...
 
-    def remove_version(self, key: str, version: Version) -> None:
-        """Remove the chunks of exactly this version."""
-        ...
+    def remove_others(self, key: str, kept: Version | None, through: int) -> None:
+        """Remove the document's chunks of revisions up to `through`, but those of version `kept`.
 
-    def remove_older(self, key: str, version: Version) -> None:
-        """Remove chunks of lower revisions, and of this revision under another fingerprint.
-
-        Chunks of higher revisions are a newer writer's and stay.
+        Chunks of higher revisions are a newer writer's and stay. What was written before the call
+        is gone when it returns, also what was not refreshed.
         """
         ...
 

@@ -56,23 +56,13 @@ class EmbeddedIndex:
                 self._matrix[row] = vector
             self._written.clear()
 
-    def remove_version(self, key: str, version: Version) -> None:
-        """Remove the chunks of exactly this version."""
-        with self._lock:
-            self.refresh()
-            for identity in list(self._row_of.get(key, ())):
-                if identity[:2] == (version.revision, version.fingerprint):
-                    self._remove(key, identity)
-
-    def remove_older(self, key: str, version: Version) -> None:
-        """Remove chunks of lower revisions, and of this revision under another fingerprint."""
+    def remove_others(self, key: str, kept: Version | None, through: int) -> None:
+        """Remove the chunks of revisions up to `through`, but those of version `kept`."""
         with self._lock:
             self.refresh()
             for identity in list(self._row_of.get(key, ())):
                 revision, fingerprint, _ = identity
-                if revision < version.revision or (
-                    revision == version.revision and fingerprint != version.fingerprint
-                ):
+                if revision <= through and Version(revision, fingerprint) != kept:
                     self._remove(key, identity)
 
     def search(

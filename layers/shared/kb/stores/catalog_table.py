@@ -32,7 +32,11 @@ class CatalogTable:
 
     def read(self, key: str) -> CatalogRow | None:
         """The row as it is now (consistent)."""
-        return self.read_many([key]).get(key)
+        with answering("catalog"):
+            found = self._client.get_item(
+                TableName=self._table, Key=to_item({"key": key}), ConsistentRead=True
+            )
+        return _from_item(found["Item"]) if "Item" in found else None
 
     def read_many(self, keys: Sequence[str]) -> dict[str, CatalogRow]:
         """The rows as they are now (consistent), by key; unknown keys are absent."""

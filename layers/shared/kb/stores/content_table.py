@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +12,11 @@ from kb.stores.dynamodb import Item, answering, from_item, read_all, to_item, wr
 
 OUTLINE = "outline"
 METADATA = "metadata"
+NAMES = {
+    OUTLINE: "the list of the document's sections",
+    METADATA: "the document's frontmatter",
+}
+"""As its writer calls them."""
 ITEM_BYTES_MOST = 380_000
 """Compressed bytes of one item; DynamoDB takes 400 KB with names and keys."""
 
@@ -23,51 +28,23 @@ class ContentTable:
         self._client = client
         self._table = table
 
-    def write(
-        self,
-        key: str,
-        version: Version,
-        parts: Iterable[Part],
-        outline: Outline,
-        metadata: Mapping[str, object],
-    ) -> None:
-        """Write everything a lookup reads of one version; twice leaves it once.
-
-        Raises Refused where the outline or metadata is larger than an item can be.
-        """
-        items = [
-            _packed(key, version, OUTLINE, asdict(outline)),
-            _packed(key, version, METADATA, metadata),
-        ]
-        items += (
-            {
-                "key": key,
-                "item": _item_id(version, _part_name(part.number)),
-                "text": part.text,
-                "section": part.section,
-            }
-            for part in parts
-        )
-        with answering("content"):
-            write_all(
-                self._client,
-                self._table,
-                ({"PutRequest": {"Item": to_item(item)}} for item in items),
-            )
+    def write(self, items: Iterable[Item]) -> None:
+        """Write what `content_items` made; twice leaves it once."""
+        self._write_all({"PutRequest": {"Item": to_item(item)}} for item in items)
 
     def read(
-        self, wanted: Sequence[tuple[CatalogRow, int]]
-    ) -> dict[str, tuple[Outline, Part | None]]:
-        """Outline and the part of that number of each row's served version by key, in one batch.
+        self, wanted: Sequence[tuple[CatalogRow, Collection[int]]]
+    ) -> dict[str, tuple[Outline, dict[int, Part]]]:
+        """Outline, and those of the parts that there are, of each row's served version by key.
 
-        A document whose version is gone (a newer one came) is absent; a part that the document
-        does not have is None.
+        One batch, so at most 100 outlines and parts in all. A document whose version is gone (a
+        newer one came) is absent.
         """
-        served = [(row.key, row.served, number) for row, number in wanted if row.served]
+        served = [(row.key, row.served, numbers) for row, numbers in wanted if row.served]
         ids = {
             (key, _item_id(version, name))
-            for key, version, number in served
-            for name in (OUTLINE, _part_name(number))
+            for key, version, numbers in served
+            for name in (OUTLINE, *map(_part_name, numbers))
         }
         with answering("content"):
             found = read_all(
@@ -76,14 +53,15 @@ class ContentTable:
                 [to_item({"key": key, "item": item}) for key, item in sorted(ids)],
             )
         items = {(item["key"], item["item"]): item for item in map(from_item, found)}
-        answer: dict[str, tuple[Outline, Part | None]] = {}
-        for key, version, number in served:
+        answer: dict[str, tuple[Outline, dict[int, Part]]] = {}
+        for key, version, numbers in served:
             if outline := items.get((key, _item_id(version, OUTLINE))):
-                part = items.get((key, _item_id(version, _part_name(number))))
-                answer[key] = (
-                    _outline(outline),
-                    Part(number, part["text"], part["section"]) if part else None,
-                )
+                parts = {
+                    number: Part(number, part["text"], part["section"])
+                    for number in numbers
+                    if (part := items.get((key, _item_id(version, _part_name(number)))))
+                }
+                answer[key] = (_outline(outline), parts)
         return answer
 
     def read_outline(self, key: str, version: Version) -> tuple[Outline, dict[str, object]] | None:
@@ -101,39 +79,58 @@ class ContentTable:
             return None
         return _outline(outline), _unpacked(metadata)
 
-    def remove_version(self, key: str, version: Version) -> None:
-        """Remove exactly this version's items."""
-        prefix = _item_id(version, "")
-        self._remove(key, (item for item in self._ids(key) if item.startswith(prefix)))
+    def remove_others(self, key: str, kept: Version | None, through: int) -> None:
+        """Remove the document's items of revisions up to `through`, but those of version `kept`.
 
-    def remove_older(self, key: str, version: Version) -> None:
-        """Remove lower revisions, and this one under another fingerprint; never a newer one."""
-        ours = _item_id(version, "")
-        newer = _revision(version.revision + 1)
-        self._remove(
-            key, (item for item in self._ids(key) if item < newer and not item.startswith(ours))
+        Items of higher revisions are a newer writer's and stay.
+        """
+        self._write_all(
+            {"DeleteRequest": {"Key": to_item({"key": key, "item": item})}}
+            for item in self._items_before(_revision(through + 1), key)
+            if kept is None or not item.startswith(_item_id(kept, ""))
         )
 
-    def _ids(self, key: str) -> Iterator[str]:
+    def _items_before(self, bound: str, key: str) -> Iterator[str]:
         with answering("content"):
             pages = self._client.get_paginator("query").paginate(
                 TableName=self._table,
                 ConsistentRead=True,
-                KeyConditionExpression="#key = :key",
+                KeyConditionExpression="#key = :key AND #item < :bound",
                 ProjectionExpression="#item",
                 ExpressionAttributeNames={"#key": "key", "#item": "item"},
-                ExpressionAttributeValues=to_item({":key": key}),
+                ExpressionAttributeValues=to_item({":key": key, ":bound": bound}),
             )
             for page in pages:
                 yield from (from_item(item)["item"] for item in page["Items"])
 
-    def _remove(self, key: str, ids: Iterable[str]) -> None:
+    def _write_all(self, requests: Iterable[Item]) -> None:
         with answering("content"):
-            write_all(
-                self._client,
-                self._table,
-                ({"DeleteRequest": {"Key": to_item({"key": key, "item": i})}} for i in ids),
-            )
+            write_all(self._client, self._table, requests)
+
+
+def content_items(
+    key: str,
+    version: Version,
+    parts: Iterable[Part],
+    outline: Outline,
+    metadata: Mapping[str, object],
+) -> list[Item]:
+    """What a lookup reads of one version. Raises Refused where an item would be too large."""
+    items = [
+        _packed(key, version, OUTLINE, asdict(outline)),
+        _packed(key, version, METADATA, metadata),
+    ]
+    for part in parts:
+        _check_size(f"part {part.number}", len(part.text.encode()))
+        items.append(
+            {
+                "key": key,
+                "item": _item_id(version, _part_name(part.number)),
+                "text": part.text,
+                "section": part.section,
+            }
+        )
+    return items
 
 
 def _revision(number: int) -> str:
@@ -151,9 +148,13 @@ def _part_name(number: int) -> str:
 
 def _packed(key: str, version: Version, name: str, value: object) -> Item:
     packed = zlib.compress(json.dumps(value, ensure_ascii=False, default=str).encode())
-    if len(packed) > ITEM_BYTES_MOST:
-        raise Refused(f"the document's {name} is larger than {ITEM_BYTES_MOST:,} bytes")
+    _check_size(NAMES[name], len(packed))
     return {"key": key, "item": _item_id(version, name), "packed": packed}
+
+
+def _check_size(what: str, size: int) -> None:
+    if size > ITEM_BYTES_MOST:
+        raise Refused(f"{what} takes {size:,} bytes; at most {ITEM_BYTES_MOST:,} can be stored")
 
 
 def _unpacked(item: Item) -> Any:

@@ -47,6 +47,12 @@ def _plain(value: Any) -> Any:
             return value
 
 
+class Throttled(BotoCoreError):
+    """The service left items of a batch unprocessed, time and again."""
+
+    fmt = "items of a batch stay unprocessed"
+
+
 @contextmanager
 def answering(what: str) -> Iterator[None]:
     """Turn botocore's failures into Unavailable(what)."""
@@ -82,7 +88,7 @@ def write_all(
 ) -> None:
     """BatchWriteItem for any number of put and delete requests, unprocessed ones retried.
 
-    Raises Unavailable where some stay unprocessed; ClientError and BotoCoreError pass through.
+    Raises Throttled where some stay unprocessed; all botocore's errors are the caller's.
     """
     for batch in batches(requests, BATCH_WRITE_MOST):
         left: Sequence[Item] = batch
@@ -93,7 +99,7 @@ def write_all(
                 break
             _back_off(attempt, sleep)
         else:
-            raise Unavailable(table, "throttled")
+            raise Throttled
 
 
 def read_all(
@@ -101,7 +107,7 @@ def read_all(
 ) -> list[Item]:
     """Consistent BatchGetItem of at most 100 keys, unprocessed ones retried; missing ones absent.
 
-    Raises Unavailable where some stay unprocessed; ClientError and BotoCoreError pass through.
+    Raises Throttled where some stay unprocessed; all botocore's errors are the caller's.
     """
     found: list[Item] = []
     left: Sequence[Item] = keys
@@ -112,7 +118,7 @@ def read_all(
         if not left:
             return found
         _back_off(attempt, sleep)
-    raise Unavailable(table, "throttled")
+    raise Throttled
 
 
 def _back_off(attempt: int, sleep: Callable[[float], None]) -> None:
