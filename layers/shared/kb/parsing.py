@@ -31,7 +31,7 @@ def parse_document(data: bytes, *, frontmatter_limit: int, keyword_length: int) 
     `frontmatter_limit` and `keyword_length` are in characters. Raises Refused, with a reason that
     the writer can act on, when the bytes are no text.
     """
-    text = _decoded(data).lstrip("\ufeff")
+    text = decode(data).lstrip("\ufeff")
     share = share_of_no_text(text)
     if share > BINARY_SHARE:
         raise Refused(
@@ -49,7 +49,8 @@ def parse_document(data: bytes, *, frontmatter_limit: int, keyword_length: int) 
     )
 
 
-def _decoded(data: bytes) -> str:
+def decode(data: bytes) -> str:
+    """The text of an object's bytes, byte order marks included. Raises Refused as above."""
     damage = ""
     for mark, encoding, name in _MARKS:
         if data.startswith(mark):
