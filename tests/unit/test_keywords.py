@@ -18,12 +18,22 @@ Row = tuple[str, Sequence[str], str]
 
 def match_plainly(rows: Iterable[Row], folded: str) -> tuple[Match, ...]:
     """Compare every keyword of every document with the query; rows have different keys."""
+    return match_folded_plainly(map(fold_row, rows), folded)
+
+
+def fold_row(row: Row) -> tuple[str, set[str], str]:
+    key, words, content_hash = row
+    return key, {fold(word) for word in words} - {""}, content_hash or f"none of {key}"
+
+
+def match_folded_plainly(
+    rows: Iterable[tuple[str, set[str], str]], folded: str
+) -> tuple[Match, ...]:
     met: dict[str, set[str]] = {}
     smallest: dict[str, str] = {}
     for key, words, content_hash in sorted(rows):
-        folded_words = {fold(word) for word in words} - {""}
-        meeting = {word for word in folded_words if meets_plainly(folded, word)}
-        if meeting and smallest.setdefault(content_hash or f"none of {key}", key) == key:
+        meeting = {word for word in words if meets_plainly(folded, word)}
+        if meeting and smallest.setdefault(content_hash, key) == key:
             met[key] = meeting
 
     def rank(word: str) -> tuple[bool, int, int]:

@@ -9,6 +9,7 @@ _CJK = re.compile(
     "[\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
 )
+"""Han, kana, bopomofo and Hangul."""
 _WORD = re.compile("[0-9A-Za-z]+")
 _BITS = bytes.maketrans(b"\0\1", b"01")
 
@@ -33,15 +34,18 @@ class Query:
 
     def __init__(self, folded: str) -> None:
         self.text = folded
+        self.is_short = _is_short(folded)
         """A blank query, one of a single character, or one of two without a CJK character
         (blanks not counted) meets only the keyword that equals it."""
-        self.is_short = _is_short(folded)
         cuts = bytearray(b"\1") * (len(folded) + 1)
         for word in _WORD.finditer(folded):
             cuts[word.start() + 1 : word.end()] = bytes(word.end() - word.start() - 1)
         self.cuts = int(cuts[::-1].translate(_BITS), 2)
+        """Bit n is set where position n is a cut."""
         self.starts = tuple(compress(range(len(folded) - 1), cuts))
+        """Cuts with two characters behind them."""
         self.grams = tuple(compress(map(hash, map(add, folded, folded[1:])), cuts))
+        """The hashes of these two characters."""
         self.characters = frozenset(folded)
 
     def meets(self, keyword: str) -> bool:
