@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kb.documents import Frontmatter
 from kb.frontmatter import NOTES, SUMMARY_LENGTH, TITLE_LENGTH, Reading, read_frontmatter
@@ -352,6 +352,7 @@ LINES = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(LINES, max_size=12).map("\n".join), st.integers(0, 80), st.integers(1, 8))
 @example("---\ntitle: t\nkeywords: k\nsummary: s\n---\nx", 80, 8)
 def test_whatever_stands_on_top_is_read_or_stays_or_is_said(

@@ -5,7 +5,7 @@ import unicodedata
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kb.documents import Document
 from kb.errors import Refused
@@ -151,6 +151,7 @@ def test_empty_object_is_a_blank_document() -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_clean_text_or_refused(data: bytes) -> None:
     body = ""
@@ -164,6 +165,7 @@ def test_any_bytes_are_clean_text_or_refused(data: bytes) -> None:
 ENCODINGS = ["utf-8-sig", "utf-16", "utf-32", "gb18030"]
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1).map(lambda text: "正文" * 200 + text), st.sampled_from(ENCODINGS))
 def test_text_is_the_same_from_every_encoding(text: str, encoding: str) -> None:
     stored = text.encode("utf-8", "ignore").decode()

@@ -16,6 +16,7 @@ PARAGRAPH: Final = 0.02
 LINE_AFTER_SENTENCE: Final = 0.05
 LINE: Final = 0.08
 SENTENCE: Final = 0.1
+LINE_OF_CODE: Final = 0.15
 BLANK: Final = 0.3
 AFTER_LONE_HEADING: Final = 0.5
 ANYWHERE: Final = 0.6
@@ -99,8 +100,12 @@ class BoundFinder:
             stop = self._text_end(newline.start(), before.start)
             start = self._text_start(newline.start(), after.stop)
             if stop > before.start and self._may_begin(start):
-                ends = self._text[stop - 1] in _SENTENCE_ENDS
-                yield Bound(stop, start, LINE_AFTER_SENTENCE if ends else LINE)
+                yield Bound(stop, start, self._line_cost(stop, start))
+
+    def _line_cost(self, stop: int, start: int) -> float:
+        if self._structure.is_verbatim(start):
+            return LINE if self._text.count("\n", stop, start) > 1 else LINE_OF_CODE
+        return LINE_AFTER_SENTENCE if self._text[stop - 1] in _SENTENCE_ENDS else LINE
 
     def _may_begin(self, start: int) -> bool:
         """Whether text may begin here: not a heading's own, nor a table without its header."""

@@ -18,8 +18,10 @@ _VISIBLE: Final = re.compile(
 )
 
 _JOINER: Final = "\u200d"
-_FLAGS: Final = 200
-"""Regional indicators in a row that are looked at; two of them make a flag."""
+_REGIONAL: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+"""Indicators of which two make a flag."""
+_FLAGS: Final = 10_000
+"""Regional indicators in a row that are counted at most, so that the work stays bounded."""
 
 
 def with_plain_newlines(text: str) -> str:
@@ -57,7 +59,7 @@ def is_safe_bound(text: str, position: int) -> bool:
         return before != _JOINER
     if before == _JOINER or after == _JOINER or _extends(after):
         return False
-    return not (_is_regional(after) and _regionals_before(text, position) % 2)
+    return not (after in _REGIONAL and _regionals_before(text, position) % 2)
 
 
 def shorten(text: str, limit: int) -> str:
@@ -81,12 +83,6 @@ def _extends(character: str) -> bool:
     )
 
 
-def _is_regional(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
 def _regionals_before(text: str, position: int) -> int:
-    start = position
-    while start > max(0, position - _FLAGS) and _is_regional(text[start - 1]):
-        start -= 1
-    return position - start
+    before = text[max(0, position - _FLAGS) : position]
+    return len(before) - len(before.rstrip(_REGIONAL))

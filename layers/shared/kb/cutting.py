@@ -73,13 +73,14 @@ class Cutter:
 
     def _nice_start(self, start: int, stop: int, latest: int) -> int:
         """Where a sentence or line begins up to `latest`, else a word, else any character."""
-        for begins in (SENTENCE_END, NEWLINES):
-            for found in begins.finditer(self._text, start, latest):
+        before = start - 1  # a sentence or word may begin just here
+        for ends in (SENTENCE_END, NEWLINES):
+            for found in ends.finditer(self._text, before, latest):
                 blanks = SPACES.match(self._text, found.end())
                 begin = blanks.end() if blanks else found.end()
-                if begin < stop:
+                if start <= begin < stop:
                     return begin
-        if blanks := SPACES.search(self._text, start, stop):
+        if blanks := SPACES.search(self._text, before, stop):
             return blanks.end()
         return next((p for p in range(start, stop) if is_safe_bound(self._text, p)), stop)
 
@@ -87,9 +88,9 @@ class Cutter:
 def _fewest_and_even(bounds: Sequence[Bound], leads: Sequence[int], limit: int) -> list[Bound]:
     """The bounds to cut at, both ends included.
 
-    Dynamic programming over the bounds: fewest pieces first, then the smallest sum of squared
-    fills and costs. The fewest pieces up to a bound never decrease with the bound, so the
-    beginnings worth comparing are one run of bounds.
+    Dynamic programming over the bounds: fewest pieces first, then the smallest sum of costs and
+    squared fills, leads not counted. The fewest pieces up to a bound never decrease with the
+    bound, so the beginnings worth comparing are one run of bounds.
     """
     size = len(bounds)
     begins = [bound.start - lead for bound, lead in zip(bounds, leads, strict=True)]
@@ -104,9 +105,8 @@ def _fewest_and_even(bounds: Sequence[Bound], leads: Sequence[int], limit: int) 
         high = min(end, first_with[fewest + 1]) if fewest + 1 < len(first_with) else end
         best = float("inf")
         for begin in _choices(low, high):
-            length = stop - begins[begin]
-            if length <= limit:
-                cost = costs[begin] + (length / limit) ** 2
+            if stop - begins[begin] <= limit:
+                cost = costs[begin] + ((stop - bounds[begin].start) / limit) ** 2
                 if cost < best:
                     best, previous[end] = cost, begin
         pieces[end] = fewest + 1
