@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from kb.commands import asking, browsing, log, serving
+from kb.commands import asking, browsing, checking, log, serving
 from kb.commands.exits import ExitCode, code_of
 from kb.commands.screen import on_one_line
 from kb.errors import KbError
@@ -43,6 +43,7 @@ for command in (
     browsing.domains,
     browsing.health,
     log.sql,
+    checking.check,
 ):
     app.command()(command)
 

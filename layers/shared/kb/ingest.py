@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from kb.admission import parse_within, split_within, too_large
 from kb.catalog_row import failed_row, row_of, tombstone
-from kb.chunking import CHUNKER_VERSION, Pieces, split_document
-from kb.documents import CatalogRow, Document, Status, Version, digest_of
+from kb.chunking import CHUNKER_VERSION, Pieces
+from kb.documents import CatalogRow, Status, Version, digest_of
 from kb.errors import Conflict, Refused, Unavailable
-from kb.parsing import parse_document
 from kb.ports import Embedder, IndexedChunk, Vector, VectorIndex
 from kb.settings import IngestSettings
 from kb.stores.catalog_table import CatalogTable
@@ -111,7 +111,9 @@ class Ingest:
 
     def _indexed(self, key: str, row: CatalogRow | None, stored: StoredObject) -> CatalogRow:
         """The row for the object, its parts and chunks written; the one given if that says it."""
-        document = self._parse(stored)
+        if stored.data is None:
+            raise too_large(stored.size, self._settings)
+        document = parse_within(stored.data, self._settings)
         revision = row.revision + 1 if row else 1
         fingerprint = self._fingerprint(document.content_hash)
         kept = None
@@ -120,7 +122,7 @@ class Ingest:
                 return row
             kept = row.served
         version = kept or Version(revision, fingerprint)
-        pieces = self._split(document)
+        pieces = split_within(document, self._settings)
         new = row_of(key, version, document, pieces, stored.stored_at, self._settings.row_bytes)
         if kept is None:
             metadata = document.frontmatter.metadata if document.frontmatter else {}
@@ -138,33 +140,6 @@ class Ingest:
         self._content.remove_others(row.key, row.served, row.revision)
         if row.cleanup_pending:
             self._catalog.finish_cleanup(row.key, row.revision)
-
-    def _parse(self, stored: StoredObject) -> Document:
-        settings = self._settings
-        if stored.data is None:
-            raise Refused(
-                f"the file has {stored.size:,} bytes; at most {settings.document_bytes:,} are"
-                " indexed: split it"
-            )
-        return parse_document(
-            stored.data,
-            frontmatter_limit=settings.frontmatter_limit,
-            keyword_length=settings.keyword_length,
-        )
-
-    def _split(self, document: Document) -> Pieces:
-        pieces = split_document(
-            document,
-            content_limit=self._settings.content_limit,
-            chunk_size=self._settings.chunk_size,
-            overlap=self._settings.chunk_overlap,
-        )
-        if len(pieces.chunks) > self._settings.chunks_per_document:
-            raise Refused(
-                f"the document has {len(pieces.chunks):,} chunks; at most"
-                f" {self._settings.chunks_per_document:,} are indexed: split it"
-            )
-        return pieces
 
     def _embed(self, pieces: Pieces) -> list[Vector]:
         vectors: list[Vector] = []
