@@ -1,16 +1,15 @@
 """A folder of Markdown, kept the same in the bucket."""
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote_plus
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from kb.documents import is_document
+from kb.local.deletions import announce_removal
 
 
 @dataclass(slots=True)
@@ -87,12 +86,4 @@ class FolderSync:
     def _remove(self, key: str) -> None:
         self._stored.discard(key)
         self._s3.delete_object(Bucket=self._bucket, Key=key)
-        # moto sends no event for a delete in a versioned bucket, as S3 does.
-        record = {
-            "eventSource": "aws:s3",
-            "eventName": "ObjectRemoved:DeleteMarkerCreated",
-            "s3": {"bucket": {"name": self._bucket}, "object": {"key": quote_plus(key, safe="/")}},
-        }
-        self._sqs.send_message(
-            QueueUrl=self._queue_url, MessageBody=json.dumps({"Records": [record]})
-        )
+        announce_removal(self._sqs, self._queue_url, self._bucket, key)
