@@ -1,6 +1,6 @@
 """The two things that have two implementations: what embeds text and what searches vectors."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,6 +36,16 @@ class Hit:
     section: str
     score: float
     """1 / (1 + d2), d2 the squared L2 distance: OpenSearch's `_score` for space l2."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordHit:
+    """One chunk that has words of the question."""
+
+    hit: Hit
+    """Its score is BM25's."""
+    words: frozenset[str]
+    """Those of the question that it has, as the index spells them."""
 
 
 class Embedder(Protocol):
@@ -91,5 +101,25 @@ class VectorIndex(Protocol):
 
         `domain` keeps only that domain and `without` leaves out whole documents, both inside
         the nearest-neighbour search, so that k results are found wherever k exist.
+        """
+        ...
+
+    def rarity(self, text: str) -> dict[str, float]:
+        """The words of the text as the index spells them, each with how rare it is here.
+
+        Inverse document frequency, ln(1 + (N - n + 0.5) / (n + 0.5)) for n of N chunks.
+        """
+        ...
+
+    def search_words(
+        self,
+        words: Mapping[str, float],
+        k: int,
+        domain: str | None = None,
+        without: Collection[str] = (),
+    ) -> list[WordHit]:
+        """The k chunks with the highest BM25 for these words, of those that have one of them.
+
+        Best first; equal scores by key, then ordinal. `words` come from `rarity`.
         """
         ...

@@ -1,7 +1,7 @@
 """The vector index in memory: exact search, and so the oracle for approximate ones."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from kb.documents import Version
 from kb.errors import Misconfigured
-from kb.ports import Hit, IndexedChunk, Vector
+from kb.local.embedded_words import EmbeddedWords
+from kb.ports import Hit, IndexedChunk, Vector, WordHit
 
 ROWS_AT_ONCE = 1024
 """Rows whose differences are held while distances are computed: 4 MB at 1,024 dimensions."""
@@ -36,15 +37,14 @@ class EmbeddedIndex:
         # Rows 0..len(_chunks)-1 of the matrix are in use; the rest is room to grow.
         self._chunks: list[IndexedChunk] = []
         self._matrix = np.empty((0, dimension), np.float32)
+        self._words = EmbeddedWords[tuple[str, _Identity]]()
 
     def prepare(self) -> None:
         """Nothing to create: the index lives and dies with the process."""
 
     def write(self, chunks: Sequence[IndexedChunk]) -> None:
         """Write all or raise; Misconfigured where a vector is not this index's kind."""
-        checked = [
-            (replace(chunk, text="", vector=()), self._array(chunk.vector)) for chunk in chunks
-        ]
+        checked = [(replace(chunk, vector=()), self._array(chunk.vector)) for chunk in chunks]
         with self._lock:
             self._written.extend(checked)
 
@@ -54,6 +54,8 @@ class EmbeddedIndex:
             for chunk, vector in self._written:
                 row = self._row_for(chunk)  # may replace the matrix by a larger one
                 self._matrix[row] = vector
+                self._chunks[row] = replace(chunk, text="")
+                self._words.put((chunk.key, _identity(chunk)), chunk.text)
             self._written.clear()
 
     def remove_others(self, key: str, kept: Version | None, through: int) -> None:
@@ -83,27 +85,31 @@ class EmbeddedIndex:
                 near = distances[rows]
                 rows = rows[near <= np.partition(near, k - 1)[k - 1]]
             found = [(float(distances[row]), self._chunks[row]) for row in rows]
-        hits = [
-            Hit(
-                key=chunk.key,
-                version=chunk.version,
-                ordinal=chunk.ordinal,
-                part=chunk.part,
-                section=chunk.section,
-                score=1 / (1 + distance),
-            )
-            for distance, chunk in found
-        ]
-        hits.sort(
-            key=lambda hit: (
-                -hit.score,
-                hit.key,
-                hit.ordinal,
-                hit.version.revision,
-                hit.version.fingerprint,
-            )
-        )
-        return hits[:k]
+        hits = [_hit(chunk, 1 / (1 + distance)) for distance, chunk in found]
+        return sorted(hits, key=_best_first)[:k]
+
+    def rarity(self, text: str) -> dict[str, float]:
+        """Each word of the text with its inverse document frequency."""
+        with self._lock:
+            return self._words.rarity(text)
+
+    def search_words(
+        self,
+        words: Mapping[str, float],
+        k: int,
+        domain: str | None = None,
+        without: Collection[str] = (),
+    ) -> list[WordHit]:
+        """The k chunks with the highest BM25; equal scores by key, then ordinal."""
+        excluded = frozenset(without)
+        with self._lock:
+            found = [
+                WordHit(_hit(chunk, score), had)
+                for (key, identity), (score, had) in self._words.scores(words).items()
+                for chunk in (self._chunks[self._row_of[key][identity]],)
+                if (domain is None or chunk.domain == domain) and key not in excluded
+            ]
+        return sorted(found, key=lambda word: _best_first(word.hit))[:k]
 
     def _rows_of_interest(self, domain: str | None, excluded: Collection[str]) -> NDArray[np.intp]:
         if domain is None and not excluded:
@@ -141,7 +147,7 @@ class EmbeddedIndex:
         return array
 
     def _row_for(self, chunk: IndexedChunk) -> int:
-        identity = (chunk.version.revision, chunk.version.fingerprint, chunk.ordinal)
+        identity = _identity(chunk)
         rows = self._row_of.setdefault(chunk.key, {})
         if identity in rows:
             row = rows[identity]
@@ -158,12 +164,23 @@ class EmbeddedIndex:
     def _remove(self, key: str, identity: _Identity) -> None:
         # The last row moves into the gap, so that rows stay without gaps at constant cost.
         gap = self._row_of[key].pop(identity)
+        self._words.remove((key, identity))
         if not self._row_of[key]:
             del self._row_of[key]
         last = self._chunks.pop()
         if gap < len(self._chunks):
             self._chunks[gap] = last
             self._matrix[gap] = self._matrix[len(self._chunks)]
-            self._row_of[last.key][
-                last.version.revision, last.version.fingerprint, last.ordinal
-            ] = gap
+            self._row_of[last.key][_identity(last)] = gap
+
+
+def _identity(chunk: IndexedChunk) -> _Identity:
+    return chunk.version.revision, chunk.version.fingerprint, chunk.ordinal
+
+
+def _hit(chunk: IndexedChunk, score: float) -> Hit:
+    return Hit(chunk.key, chunk.version, chunk.ordinal, chunk.part, chunk.section, score)
+
+
+def _best_first(hit: Hit) -> tuple[float, str, int, int, str]:
+    return -hit.score, hit.key, hit.ordinal, hit.version.revision, hit.version.fingerprint

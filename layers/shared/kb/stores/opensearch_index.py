@@ -11,9 +11,10 @@ from opensearchpy import OpenSearch
 
 from kb.documents import Version
 from kb.errors import Misconfigured, Unavailable
-from kb.ports import Hit, IndexedChunk, Vector
+from kb.ports import Hit, IndexedChunk, Vector, WordHit
 from kb.stores.opensearch_mapping import SETTINGS, check, mapping_for
 from kb.stores.opensearch_requests import TOO_BUSY, Busy, Requests, connect
+from kb.stores.opensearch_words import having_one_of, rarity_of, weighing
 
 __all__ = ["OpenSearchIndex", "connect"]
 
@@ -114,16 +115,38 @@ class OpenSearchIndex:
     ) -> list[Hit]:
         """The k nearest chunks, best first; equal scores by key, then ordinal."""
         nearest: dict[str, Any] = {"vector": self._numbers(vector), "k": max(k, SEARCH_WIDTH)}
-        wanted: dict[str, Any] = {}
-        if domain is not None:
-            wanted["filter"] = {"term": {"domain": domain}}
-        if without:
-            wanted["must_not"] = {"terms": {"key": sorted(without)}}
-        if wanted:
-            nearest["filter"] = {"bool": wanted}
+        if condition := _only(domain, without):
+            nearest["filter"] = {"bool": condition}
+        return [_hit(found) for found in self._found({"knn": {"vector": nearest}}, k)]
+
+    def rarity(self, text: str) -> dict[str, float]:
+        """Each word of the text, as the `cjk` analyser cuts it, with how rare it is."""
+        answer = self._requests.ask(
+            "weigh words in",
+            lambda: self._client.termvectors(index=self.index, body=weighing(text)),
+        )
+        return rarity_of(answer)
+
+    def search_words(
+        self,
+        words: Mapping[str, float],
+        k: int,
+        domain: str | None = None,
+        without: Collection[str] = (),
+    ) -> list[WordHit]:
+        """The k chunks with the highest BM25; equal scores by key, then ordinal."""
+        if not words:
+            return []
+        query = having_one_of(words, _only(domain, without))
+        return [
+            WordHit(_hit(found), frozenset(found["matched_queries"]))
+            for found in self._found(query, k)
+        ]
+
+    def _found(self, query: Mapping[str, Any], k: int) -> list[dict[str, Any]]:
         body = {
             "size": k,
-            "query": {"knn": {"vector": nearest}},
+            "query": query,
             # The source holds the vector and takes three times as long to read.
             "_source": False,
             "docvalue_fields": ["key", "revision", "fingerprint", "ordinal", "part"],
@@ -138,17 +161,8 @@ class OpenSearchIndex:
                 params={"allow_partial_search_results": "false"},
             ),
         )
-        hits = [_hit(found) for found in answer["hits"]["hits"]]
-        hits.sort(
-            key=lambda hit: (
-                -hit.score,
-                hit.key,
-                hit.ordinal,
-                hit.version.revision,
-                hit.version.fingerprint,
-            )
-        )
-        return hits
+        hits: list[dict[str, Any]] = answer["hits"]["hits"]
+        return sorted(hits, key=_best_first)
 
     def _mappings(self) -> dict[str, Any]:
         """Index -> its mapping, for all that the alias or name leads to; empty: nothing."""
@@ -265,6 +279,21 @@ def _batches(lines: Sequence[str]) -> Iterator[list[str]]:
         size += length
     if batch:
         yield batch
+
+
+def _only(domain: str | None, without: Collection[str]) -> dict[str, Any]:
+    """Conditions of a bool query that keep a domain and leave documents out."""
+    condition: dict[str, Any] = {}
+    if domain is not None:
+        condition["filter"] = {"term": {"domain": domain}}
+    if without:
+        condition["must_not"] = {"terms": {"key": sorted(without)}}
+    return condition
+
+
+def _best_first(found: Mapping[str, Any]) -> tuple[float, str, int, int, str]:
+    hit = _hit(found)
+    return -hit.score, hit.key, hit.ordinal, hit.version.revision, hit.version.fingerprint
 
 
 def _hit(found: Mapping[str, Any]) -> Hit:
