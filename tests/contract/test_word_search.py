@@ -64,11 +64,11 @@ def test_chunks_come_with_the_words_they_have_best_first(index: VectorIndex) -> 
     ]
 
 
-def test_score_is_lucenes_bm25(index: VectorIndex) -> None:
+def test_score_is_opensearchs_bm25(index: VectorIndex) -> None:
     fill(index, {"a": "disk disk full", "b": "network"})
     [hit] = index.search_words(index.rarity("disk"), 10)
     length, average = 3, 2
-    weight = 2 / (2 + 1.2 * (1 - 0.75 + 0.75 * length / average))
+    weight = 2 * (1.2 + 1) / (2 + 1.2 * (1 - 0.75 + 0.75 * length / average))
     assert hit.hit.score == pytest.approx(idf(1, 2) * weight, rel=1e-4)
 
 

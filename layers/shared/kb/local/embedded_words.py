@@ -70,7 +70,8 @@ class EmbeddedWords(Generic[Id]):
     def scores(self, rarity: Mapping[str, float]) -> dict[Id, tuple[float, frozenset[str]]]:
         """BM25 of every text that has one of the words, and which of them it has.
 
-        Lucene's BM25: Σ idf · tf / (tf + k1 · (1 - b + b · length / average length)).
+        As OpenSearch has it:
+        Σ idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length)).
         """
         average = self._length / len(self._counts) if self._counts else 0.0
         scores: defaultdict[Id, float] = defaultdict(float)
@@ -80,6 +81,6 @@ class EmbeddedWords(Generic[Id]):
                 counts = self._counts[id]
                 count = counts[word]
                 length = K1 * (1 - B + B * counts.total() / average)
-                scores[id] += weight * count / (count + length)
+                scores[id] += weight * count * (K1 + 1) / (count + length)
                 found[id].add(word)
         return {id: (score, frozenset(found[id])) for id, score in scores.items()}
