@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from kb.commands import asking, browsing, checking, log, serving, settings_table
+from kb.commands import asking, browsing, checking, log, serving, settings_table, uploading
 from kb.commands.exits import ExitCode, code_of
 from kb.commands.screen import on_one_line
 from kb.errors import KbError
@@ -44,6 +44,7 @@ for command in (
     browsing.health,
     log.sql,
     checking.check,
+    uploading.upload,
     settings_table.settings,
 ):
     app.command()(command)

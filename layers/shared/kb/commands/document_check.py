@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kb.admission import parse_within, split_within, too_large
-from kb.catalog_row import row_of
-from kb.characters import with_plain_newlines
+from kb.catalog_row import REASON_LENGTH, row_of
+from kb.characters import shorten, with_plain_newlines
 from kb.commands.markdown_files import MarkdownFile, size_of
 from kb.documents import CatalogRow, Document, Status, Version
 from kb.errors import Refused
@@ -51,6 +51,8 @@ class CheckedDocument:
 
     file: MarkdownFile
     status: Status
+    reason: str
+    """In ingest's words, places included."""
     problems: tuple[Problem, ...]
     row: CatalogRow | None = None
     """What the catalog would hold; None where it is not indexed."""
@@ -72,16 +74,14 @@ def check_document(file: MarkdownFile, limits: DocumentLimits) -> CheckedDocumen
     except Refused as refused:
         return _failed(file, "refused", str(refused))
     text = with_plain_newlines(decode(data)).lstrip("\ufeff")
-    told = replace(document, problems=())
-    row = row_of(file.key, _VERSION, told, pieces, "", limits.row_bytes)
+    row = row_of(file.key, _VERSION, document, pieces, "", limits.row_bytes)
     problems = [_of_ingest(problem) for problem in document.problems]
-    if row.reason:
+    untold = replace(document, problems=())
+    if more := row_of(file.key, _VERSION, untold, pieces, "", limits.row_bytes).reason:
         rule = "empty" if row.status is Status.EMPTY else "frontmatter"
-        problems += (
-            Problem(1, 1, Severity.WARNING, rule, reason) for reason in row.reason.split("; ")
-        )
+        problems += (Problem(1, 1, Severity.WARNING, rule, reason) for reason in more.split("; "))
     problems += _of_sections(document, text)
-    return CheckedDocument(file, row.status, tuple(sorted(problems)), row, text)
+    return CheckedDocument(file, row.status, row.reason, tuple(sorted(problems)), row, text)
 
 
 def place_of(text: str, value: str, field: str) -> tuple[int, int]:
@@ -97,7 +97,7 @@ def place_of(text: str, value: str, field: str) -> tuple[int, int]:
 def _failed(file: MarkdownFile, rule: str, reason: str) -> CheckedDocument:
     line, column, message = _placed(reason)
     problem = Problem(line, column, Severity.ERROR, rule, message)
-    return CheckedDocument(file, Status.FAILED, (problem,))
+    return CheckedDocument(file, Status.FAILED, shorten(reason, REASON_LENGTH), (problem,))
 
 
 def _of_ingest(reason: str) -> Problem:

@@ -4,7 +4,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -69,3 +70,16 @@ def say_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for row in cells:
         table.add_row(*map(Text, row))
     console().print(table)
+
+
+@contextmanager
+def steps(name: str, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar where a person looks, else the line of each step, if it has one."""
+    if not is_watched():
+        yield lambda line: say(line) if line else None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(), transient=True) as progress:
+        task = progress.add_task(name, total=total)
+        yield lambda _: progress.advance(task)
