@@ -8,7 +8,16 @@ import kb
 PACKAGE = Path(kb.__file__).parent
 ROOTS = {"wiring", "cli", "routes", "health"}
 """Where parts are put together or a request is carried to them; commands are part of the CLI."""
-APPLICATION = {"ingest", "lookup", "delivery", "finding", "semantic", "catalog", "api"}
+APPLICATION = {
+    "ingest",
+    "lookup",
+    "invocation",
+    "delivery",
+    "finding",
+    "semantic",
+    "catalog",
+    "views",
+}
 """What uses stores; all other modules of the package's top are pure."""
 
 

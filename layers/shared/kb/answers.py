@@ -30,7 +30,7 @@ class Passage:
     part: int
     parts: int
     sections: tuple[str, ...]
-    """Titles of the document's sections."""
+    """Names under which the document's sections can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)

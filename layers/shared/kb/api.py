@@ -1,11 +1,11 @@
-"""HTTP in and out: request models, error bodies, and the JSON of every route."""
+"""HTTP in and out: the question in a request, replies, and the one table of errors."""
 
 import base64
 import binascii
+import codecs
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import (
@@ -21,29 +21,41 @@ from pydantic import (
 )
 
 from kb.answers import Question
-from kb.documents import CatalogRow, Status
 from kb.errors import InvalidInput, KbError, NotFound, TooLarge, Unavailable
-from kb.stores.session_table import SessionContents
 
-PAGE_ROWS = 100
-"""Documents on one page of GET /documents."""
 RETRY_AFTER_SECONDS = 5
 """When a caller may try again what did not answer."""
+NAME_LENGTH_MOST = 1024
+"""Characters of a section title or domain; headings and keys are shorter."""
+PART_MOST = 1_000_000
+"""More parts no document has."""
+ECHO_LENGTH_MOST = 64
+"""Characters of an unknown field's name in an error."""
 
 
 def _blank_is_absent(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
 def _either(name: str) -> AliasChoices:
     """The name as it is and its camelCase spelling."""
-    first, *rest = name.split("_")
-    return AliasChoices(name, first + "".join(map(str.capitalize, rest)))
+    return AliasChoices(name, _camel(name))
 
 
 Text = Annotated[StrictStr | None, BeforeValidator(_blank_is_absent)]
+Name = Annotated[
+    Annotated[StrictStr, Field(max_length=NAME_LENGTH_MOST)] | None,
+    BeforeValidator(_blank_is_absent),
+]
 Flag = Annotated[StrictBool | None, BeforeValidator(_blank_is_absent)]
-Number = Annotated[Annotated[StrictInt, Field(ge=1)] | None, BeforeValidator(_blank_is_absent)]
+Number = Annotated[
+    Annotated[StrictInt, Field(ge=1, le=PART_MOST)] | None, BeforeValidator(_blank_is_absent)
+]
 
 
 class LookupRequest(BaseModel):
@@ -52,12 +64,16 @@ class LookupRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: StrictStr
-    section_title: Text = Field(None, validation_alias=_either("section_title"))
+    section_title: Name = Field(None, validation_alias=_either("section_title"))
     part: Number = None
     session_id: Text = Field(None, validation_alias=_either("session_id"))
-    domain: Text = None
+    domain: Name = None
     force: Flag = None
     request_id: Text = Field(None, validation_alias=_either("request_id"))
+
+
+FIELDS = {_camel(name): name for name in LookupRequest.model_fields}
+"""Names of fields by their camelCase spelling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +94,19 @@ def question_of(body: str | None, is_base64: bool, *, body_bytes: int, id_length
     data = _bytes_of(body, is_base64)
     if len(data) > body_bytes:
         raise TooLarge(f"the body has {len(data):,} bytes; at most {body_bytes:,} are read")
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         request = LookupRequest.model_validate_json(data)
     except ValidationError as error:
         raise _first_fault(error) from error
+    _refuse_repeated(name for name, _ in json.loads(data, object_pairs_hook=list))
     for name in ("session_id", "request_id"):
         value = getattr(request, name)
         if value is not None:
             check_id(name, value, id_length)
-    return Question(**{**request.model_dump(), "force": bool(request.force)})
+    domain = request.domain.strip() if request.domain else None
+    values = request.model_dump() | {"force": bool(request.force), "domain": domain}
+    return Question(**values)
 
 
 def check_id(name: str, value: str, most: int) -> str:
@@ -96,13 +116,6 @@ def check_id(name: str, value: str, most: int) -> str:
     if len(value) > most:
         raise InvalidInput(name, f"has {len(value):,} characters; at most {most} are taken")
     return value
-
-
-def status_of(name: str) -> str:
-    """A status to filter by; "" for none. Raises InvalidInput."""
-    if name and name not in set(Status):
-        raise InvalidInput("status", f"is none of {', '.join(Status)}")
-    return name
 
 
 def ok(value: object) -> Reply:
@@ -124,8 +137,7 @@ def error_reply(error: KbError | None, request_id: str) -> Reply:
             return _refusal(404, "not_found", str(error), request_id)
         case Unavailable():
             sentence = f"{error.what} does not answer at the moment; the same call may work later"
-            wait = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-            return _refusal(503, f"{error.what}_unavailable", sentence, request_id, wait)
+            return _refusal(503, f"{error.what}_unavailable", sentence, request_id)
         case None:
             sentence = "something failed that should not have"
             return _refusal(500, "internal_error", sentence, request_id)
@@ -134,51 +146,14 @@ def error_reply(error: KbError | None, request_id: str) -> Reply:
             return _refusal(503, "misconfigured", sentence, request_id)
 
 
-def described(row: CatalogRow) -> dict[str, Any]:
-    """A document as GET /documents lists it."""
-    return {
-        "key": row.key,
-        "title": row.title or None,
-        "keywords": list(row.keywords),
-        "summary": row.summary or None,
-        "domain": row.domain or None,
-        "status": row.status,
-        "reason": row.reason or None,
-        "updatedAt": row.updated_at or None,
-    }
-
-
-def session_as_json(session_id: str, contents: SessionContents) -> dict[str, Any]:
-    """What a session has read, first-seen first."""
-    documents = sorted(contents.documents.values(), key=lambda read: read.first_seen)
-    return {
-        "sessionId": session_id,
-        "retrievedDomains": contents.domains,
-        "documents": [
-            {
-                "source": read.document,
-                "domain": read.domain,
-                "partsRead": len(read.parts),
-                "firstSeen": datetime.fromtimestamp(read.first_seen / 1e9, UTC).isoformat(),
-            }
-            for read in documents
-        ],
-    }
-
-
-def _refusal(
-    status: int,
-    code: str,
-    sentence: str,
-    request_id: str,
-    headers: Mapping[str, str] | None = None,
-) -> Reply:
+def _refusal(status: int, code: str, sentence: str, request_id: str) -> Reply:
     error = {"code": code, "message": sentence, "requestId": request_id}
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == 503 else None
     return Reply(status, json.dumps({"error": error}, ensure_ascii=False), headers=headers)
 
 
 def _bytes_of(body: str | None, is_base64: bool) -> bytes:
-    if body is None:
+    if not body:
         raise InvalidInput("body", "is missing; send a JSON object with a query")
     try:
         return base64.b64decode(body, validate=True) if is_base64 else body.encode()
@@ -186,15 +161,29 @@ def _bytes_of(body: str | None, is_base64: bool) -> bytes:
         raise InvalidInput("body", "is not valid base64 or not valid text") from error
 
 
+def _refuse_repeated(names: Iterable[str]) -> None:
+    """A field given twice, in one spelling or both, may mean either of its values."""
+    seen: set[str] = set()
+    for name in names:
+        field = FIELDS.get(name, name)
+        if field in seen:
+            raise InvalidInput(field, "is given twice")
+        seen.add(field)
+
+
 def _first_fault(error: ValidationError) -> InvalidInput:
-    fault = error.errors(include_input=False, include_url=False)[0]
-    field = ".".join(map(str, fault["loc"])) or "body"
+    fault: dict[str, Any] = {**error.errors(include_input=False, include_url=False)[0]}
+    field = ".".join(map(str, fault["loc"]))
     match fault["type"]:
         case "extra_forbidden":
-            return InvalidInput(field, "is not a field of this request")
+            known = ", ".join(LookupRequest.model_fields)
+            return InvalidInput(field[:ECHO_LENGTH_MOST], f"is no field; the fields are {known}")
         case "json_invalid":
-            return InvalidInput("body", f"is not valid JSON ({fault['msg']})")
+            reason = fault["msg"].removeprefix("Invalid JSON: ")
+            return InvalidInput("body", f"is not valid JSON ({reason})")
         case "model_type" | "model_attributes_type":
             return InvalidInput("body", "is not a JSON object")
+        case "missing":
+            return InvalidInput(field, "is missing")
         case _:
-            return InvalidInput(field, fault["msg"])
+            return InvalidInput(FIELDS.get(field, field), fault["msg"])

@@ -76,10 +76,14 @@ class Catalog:
         row = self._rows.get(key)
         return row if row and row.served else None
 
-    def rows(self) -> list[CatalogRow]:
-        """All documents that are not deleted, by key."""
+    def rows(self, status: Status | None = None) -> list[CatalogRow]:
+        """Documents of that status, or all that are not deleted, by key."""
         return sorted(
-            (row for row in list(self._rows.values()) if row.status is not Status.DELETED),
+            (
+                row
+                for row in list(self._rows.values())
+                if (row.status is status if status else row.status is not Status.DELETED)
+            ),
             key=lambda row: row.key,
         )
 

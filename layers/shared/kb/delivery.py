@@ -1,23 +1,14 @@
-"""From candidates to text: the part to deliver, and what this session has read already."""
+"""What of the chosen texts a session gets: each once, unless it is forced or asked for again."""
 
-from collections.abc import Collection, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kb.answers import Passage, Question
-from kb.documents import Outline, Part, digest_of
+from kb.choosing import Choice
+from kb.deadline import Deadline, Step
 from kb.errors import Unavailable
-from kb.finding import Candidate
-from kb.reading import (
-    NoPart,
-    NoSection,
-    part_named_by,
-    part_of_number,
-    part_of_section,
-    unread,
-)
-from kb.stores.content_table import ContentTable
+from kb.reading import unread
 from kb.stores.session_table import SessionContents, SessionMemory
 
 
@@ -25,67 +16,17 @@ class DedupReason(StrEnum):
     """Why a session got less, or the same again, than the question alone would have got."""
 
     DOC_ALREADY_RETRIEVED = "DOC_ALREADY_RETRIEVED"
+    """The answer's document was read whole."""
     SECTION_ALREADY_RETRIEVED = "SECTION_ALREADY_RETRIEVED"
+    """The part that answers was read, others of its document were not."""
     SUPPLEMENT_ALREADY_RETRIEVED = "SUPPLEMENT_ALREADY_RETRIEVED"
+    """Only the supplement was read."""
     ALL_CANDIDATES_SEEN = "ALL_CANDIDATES_SEEN"
+    """Primary and supplement were both read."""
     FORCED = "FORCED"
+    """What was read is given again, since the caller forced it."""
     CONTENT_CHANGED = "CONTENT_CHANGED"
-
-
-class Moved(Exception):
-    """These documents got a newer version since the catalog was read."""
-
-    def __init__(self, keys: Collection[str]) -> None:
-        super().__init__(f"{len(keys)} documents have a newer version")
-        self.keys = keys
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A candidate and its part that answers best, or why it has none to give."""
-
-    candidate: Candidate
-    outline: Outline
-    passage: Passage | NoSection | NoPart
-
-    @property
-    def digest(self) -> str:
-        """Of the text that would be delivered; "" where there is none."""
-        return digest_of(self.passage.content) if isinstance(self.passage, Passage) else ""
-
-
-def choose(
-    content: ContentTable,
-    candidates: Sequence[Candidate],
-    question: Question,
-    folded: str,
-    read: Collection[str],
-) -> list[Choice]:
-    """The part of each candidate to deliver; the question's section and part are the first one's.
-
-    One batch read; a second only where another part than the guessed one is better.
-    Raises Moved where a candidate's version is gone.
-    """
-    if not candidates:
-        return []
-    asked = [question, *[Question(question.query)] * (len(candidates) - 1)]
-    guesses = [q.part or c.part or 1 for c, q in zip(candidates, asked, strict=True)]
-    found = _contents(content, candidates, guesses)
-    numbers = [
-        _part(candidate, found[candidate.row.key][0], of, folded, read)
-        for candidate, of in zip(candidates, asked, strict=True)
-    ]
-    better = [
-        (candidate, number)
-        for candidate, guess, number in zip(candidates, guesses, numbers, strict=True)
-        if isinstance(number, int) and number != guess
-    ]
-    if better:
-        found |= _contents(content, [c for c, _ in better], [number for _, number in better])
-    return [
-        Choice(candidate, found[candidate.row.key][0], _passage(candidate, number, found))
-        for candidate, number in zip(candidates, numbers, strict=True)
-    ]
+    """The document was read, and changed since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +34,15 @@ class Session:
     """One session during one call: what it had read at the start, and where reading is noted."""
 
     id: str
+    request: str
+    """Whose retry is to get the same text: the caller's request id, or this call's own."""
     memory: SessionMemory
     read: SessionContents
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """Digests of what this request must not get: what others got before it."""
+        return self.read.digests - self.read.delivered_to(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,70 +56,47 @@ class Delivery:
 
 
 def deliver(
-    choices: Sequence[Choice], question: Question, session: Session | None, threads: Executor
+    choices: Sequence[Choice], session: Session | None, deadline: Deadline, *, force: bool
 ) -> Delivery:
     """Mark what is given, so that of two parallel calls one gives a text and one does not."""
-    texts = [isinstance(choice.passage, Passage) for choice in choices]
     if session is None:
-        return Delivery(tuple(texts))
-    retried = session.read.requests.get(question.request_id or "", frozenset())
-    seen = [c.digest in session.read.digests and c.digest not in retried for c in choices]
-    wanted = [
-        has_text and (question.force or not s) for has_text, s in zip(texts, seen, strict=True)
-    ]
-    digests = frozenset(c.digest for c, want in zip(choices, wanted, strict=True) if want)
-    marks = [
-        threads.submit(_mark, session, choice) if want else None
-        for choice, want in zip(choices, wanted, strict=True)
-    ]
-    try:
-        if question.request_id and digests:
-            # Beside the marks, since a text marked but not remembered could not be sent again.
-            session.memory.remember_request(session.id, question.request_id, digests)
-        won = [mark.result() if mark else False for mark in marks]
-    except Unavailable:
-        return Delivery(tuple(wanted), _reason(choices, wanted, seen, question, session), False)
-    given = [
-        want and (win or question.force or choice.digest in retried)
-        for choice, want, win in zip(choices, wanted, won, strict=True)
-    ]
-    kept = frozenset(c.digest for c, gave in zip(choices, given, strict=True) if gave)
+        return Delivery(tuple(bool(choice.digest) for choice in choices))
+    seen = set(session.withheld)
+    repeated: list[bool] = []
+    marks: list[Future[bool] | None] = []
+    for choice in choices:
+        repeated.append(choice.digest in seen)
+        wanted = choice.digest and (force or not repeated[-1])
+        marks.append(deadline.start(_mark, session, choice) if wanted else None)
+        seen.add(choice.digest)
+    given: list[bool] = []
     is_remembered = True
-    if question.request_id and kept != digests:
-        # A parallel call won a text: a retry of this one must not give it.
+    for mark in marks:
         try:
-            session.memory.remember_request(session.id, question.request_id, kept)
+            won = mark is not None and deadline.wait(Step.MARK, "session", mark)
         except Unavailable:
-            is_remembered = False
-    reason = _reason(choices, given, seen, question, session)
+            won, is_remembered = True, False
+        given.append(won or (mark is not None and force))
+    reason = _reason(choices, given, repeated, session)
     return Delivery(tuple(given), reason, is_remembered)
 
 
 def _mark(session: Session, choice: Choice) -> bool:
     row = choice.candidate.row
     return session.memory.mark_retrieved(
-        session.id, row.domain, row.key, choice.digest, row.content_hash
+        session.id, row.domain, row.key, choice.digest, row.content_hash, session.request
     )
 
 
 def _reason(
-    choices: Sequence[Choice],
-    given: Sequence[bool],
-    seen: Sequence[bool],
-    question: Question,
-    session: Session,
+    choices: Sequence[Choice], given: Sequence[bool], repeated: Sequence[bool], session: Session
 ) -> DedupReason | None:
-    texts = [c for c in choices if isinstance(c.passage, Passage)]
-    withheld = [c for c, gave in zip(choices, given, strict=True) if not gave and c in texts]
+    texts = [choice for choice in choices if choice.digest]
+    withheld = [c for c, gave in zip(choices, given, strict=True) if c.digest and not gave]
     if not withheld:
-        if question.force and any(seen):
+        if any(repeated):
             return DedupReason.FORCED
-        read = session.read.documents
-        changed = any(
-            (before := read.get(c.candidate.row.key))
-            and before.content_hash != c.candidate.row.content_hash
-            for c in texts
-        )
+        changed = any(_has_changed(choice, session) for choice in texts)
         return DedupReason.CONTENT_CHANGED if changed else None
     if len(withheld) == len(choices) > 1:
         return DedupReason.ALL_CANDIDATES_SEEN
@@ -183,36 +108,9 @@ def _reason(
     return DedupReason.DOC_ALREADY_RETRIEVED
 
 
-Contents = dict[str, tuple[Outline, Part | None]]
-
-
-def _contents(
-    content: ContentTable, candidates: Sequence[Candidate], numbers: Sequence[int]
-) -> Contents:
-    found = content.read([(c.row, number) for c, number in zip(candidates, numbers, strict=True)])
-    if gone := {candidate.row.key for candidate in candidates} - found.keys():
-        raise Moved(gone)
-    return found
-
-
-def _part(
-    candidate: Candidate, outline: Outline, question: Question, folded: str, read: Collection[str]
-) -> int | NoSection | NoPart:
-    if question.part is not None:
-        return part_of_number(question.part, outline)
-    if question.section_title is not None:
-        return part_of_section(question.section_title, outline, read)
-    return candidate.part or part_named_by(folded, outline) or 1
-
-
-def _passage(
-    candidate: Candidate, number: int | NoSection | NoPart, found: Contents
-) -> Passage | NoSection | NoPart:
-    if not isinstance(number, int):
-        return number
-    outline, part = found[candidate.row.key]
-    if part is None:
-        raise Moved([candidate.row.key])
-    titles = tuple(dict.fromkeys(section.title for section in outline.sections))
-    section = candidate.section if number == candidate.part else part.section
-    return Passage(candidate.row, part.text, section or part.section, number, outline.parts, titles)
+def _has_changed(choice: Choice, session: Session) -> bool:
+    row = choice.candidate.row
+    before = session.read.documents.get(row.key)
+    # "" is a document whose catalog row could not be read.
+    hashes = {before.content_hash, row.content_hash} - {""} if before else set()
+    return len(hashes) > 1

@@ -1,24 +1,32 @@
-"""Which parts of the system answer, each asked once."""
+"""Which parts of the system answer, each asked once, all at the same time."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
+from kb.deadline import Deadline, Step
+from kb.documents import Version
 from kb.errors import Misconfigured, Unavailable
 from kb.wiring import LookupParts
 
 QUESTION = "health"
-"""Embedded and searched for; what it finds does not matter."""
+"""Embedded; what its vector is does not matter."""
+NO_VERSION = Version(0, "")
+"""Of no document."""
 
 
 def health_of(parts: LookupParts) -> dict[str, Any]:
     """`{"status": "ok" or "degraded", "parts": {name: "ok" or what is wrong}, "documents"}`."""
+    deadline = Deadline(parts.settings.timeouts, parts.threads)
     asked: dict[str, Callable[[], object]] = {
         "keywords": parts.catalog.refresh,
         "embedding": lambda: parts.embedder.embed_question(QUESTION),
         "vectors": parts.index.prepare,
-        "session": lambda: parts.sessions("health").read("health"),
+        "content": lambda: parts.content.read_outline(QUESTION, NO_VERSION),
+        "session": lambda: parts.sessions(QUESTION).read(QUESTION),
     }
-    states = {name: _state(ask) for name, ask in asked.items()}
+    waiting = {name: deadline.start(ask) for name, ask in asked.items()}
+    states = {name: _state(name, future, deadline) for name, future in waiting.items()}
     is_ok = all(state == "ok" for state in states.values())
     return {
         "status": "ok" if is_ok else "degraded",
@@ -27,9 +35,9 @@ def health_of(parts: LookupParts) -> dict[str, Any]:
     }
 
 
-def _state(ask: Callable[[], object]) -> str:
+def _state(name: str, future: Future[object], deadline: Deadline) -> str:
     try:
-        ask()
+        deadline.wait(Step.LOG, name, future)
     except Unavailable:
         return "does not answer"
     except Misconfigured:

@@ -2,11 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
 
-from kb import api
+from kb import api, views
 from kb.answers import as_json
+from kb.documents import Outline
+from kb.errors import InvalidInput, NotFound, Unavailable
 from kb.health import health_of
 from kb.wiring import LookupParts
+
+ATTEMPTS = 2
+"""Tries where a document changes between its row and its outline."""
+KEY_BYTES_MOST = 1024
+"""Of an S3 object."""
+LANGUAGES = ("zh", "en")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +30,13 @@ class Request:
     is_base64: bool
 
     def parameter(self, name: str) -> str:
-        return self.parameters.get(name, "").strip()
+        """As it was sent; "" where it was not. Raises InvalidInput where it is no text."""
+        value = self.parameters.get(name) or ""
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(name, "is not valid text") from error
+        return value
 
 
 def lookup(parts: LookupParts, request: Request) -> api.Reply:
@@ -34,17 +50,31 @@ def lookup(parts: LookupParts, request: Request) -> api.Reply:
 
 
 def documents(parts: LookupParts, request: Request) -> api.Reply:
-    status = api.status_of(request.parameter("status"))
-    rows, token = parts.documents.page(
-        api.PAGE_ROWS, request.parameter("next"), status, request.parameter("domain")
-    )
-    return api.ok({"documents": [*map(api.described, rows)], "next": token or None})
+    status = views.status_of(request.parameter("status").strip())
+    domain, token = request.parameter("domain").strip(), request.parameter("next").strip()
+    parts.catalog.refresh()
+    return api.ok(views.document_page(parts.catalog, status, domain, token))
+
+
+def document(parts: LookupParts, request: Request) -> api.Reply:
+    key = request.parameter("key")
+    if not key:
+        raise InvalidInput("key", "is missing or blank")
+    if len(key.encode()) > KEY_BYTES_MOST:
+        raise InvalidInput("key", f"has more than {KEY_BYTES_MOST:,} bytes, which no key has")
+    parts.catalog.refresh()
+    return api.ok(_document(parts, key))
+
+
+def domains(parts: LookupParts, request: Request) -> api.Reply:
+    parts.catalog.refresh()
+    return api.ok(views.domains(parts.catalog))
 
 
 def session(parts: LookupParts, request: Request) -> api.Reply:
     session_id = _session_id(parts, request)
     contents = parts.sessions(request.caller).read(session_id)
-    return api.ok(api.session_as_json(session_id, contents))
+    return api.ok(views.session(session_id, contents))
 
 
 def clear_session(parts: LookupParts, request: Request) -> api.Reply:
@@ -57,16 +87,37 @@ def health(parts: LookupParts, request: Request) -> api.Reply:
     return api.ok(health_of(parts))
 
 
+def executor_prompt(parts: LookupParts, request: Request) -> api.Reply:
+    language = request.parameter("language").strip() or parts.settings.language
+    if language not in LANGUAGES:
+        raise InvalidInput("language", f"is none of {', '.join(LANGUAGES)}")
+    prompt = files("kb").joinpath("prompts", f"executor.{language}.md")
+    return api.Reply(200, prompt.read_text("utf-8"), "text/markdown; charset=utf-8")
+
+
 ROUTES: Mapping[tuple[str, str], Callable[[LookupParts, Request], api.Reply]] = {
     ("POST", "/lookup"): lookup,
     ("GET", "/documents"): documents,
+    ("GET", "/document"): document,
+    ("GET", "/domains"): domains,
     ("GET", "/session"): session,
     ("DELETE", "/session"): clear_session,
     ("GET", "/health"): health,
+    ("GET", "/prompts/executor"): executor_prompt,
 }
 
 
+def _document(parts: LookupParts, key: str) -> dict[str, Any]:
+    for _ in range(ATTEMPTS):
+        row = parts.documents.read(key)
+        if row is None:
+            raise NotFound("no document has this key")
+        if row.served is None:
+            return views.document(row, Outline(0), {}, parts.catalog)
+        if found := parts.content.read_outline(key, row.served):
+            return views.document(row, *found, parts.catalog)
+    raise Unavailable("content", "the document keeps changing")
+
+
 def _session_id(parts: LookupParts, request: Request) -> str:
-    return api.check_id(
-        "id", request.parameters.get("id", ""), parts.settings.session_id_length
-    )
+    return api.check_id("id", request.parameter("id"), parts.settings.session_id_length)

@@ -1,16 +1,24 @@
 """L1: the documents whose chunks lie nearest to the question, as the catalog has them now."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from kb.catalog import Catalog
+from kb.deadline import Deadline, Step
 from kb.documents import CatalogRow, Status, domain_of
+from kb.errors import Unavailable
 from kb.grading import similarity, squared_distance
 from kb.ports import Embedder, Hit, VectorIndex
 from kb.vectors import check_vectors
 
+logger = logging.getLogger(__name__)
+
 DOCUMENTS_WANTED = 3
 """Where one long document leaves fewer among the hits, a second search leaves it out."""
+
+Search = Callable[[Collection[str]], list[Hit]]
+"""Finds the chunks nearest to one question, but for those of the documents named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,35 +50,51 @@ class SemanticSearch:
         self._max_l2 = max_l2
         self._is_prepared = False
 
-    @property
-    def model(self) -> str:
-        return self._embedder.model
-
-    def nearest(self, query: str, domain: str | None) -> list[Nearest]:
+    def nearest(self, query: str, domain: str | None, deadline: Deadline) -> list[Nearest]:
         """Documents of the domain (None: all) best first, equal content once.
 
         Raises Unavailable or Misconfigured where the embedder or the index does not work.
         """
+        prepared = deadline.start(self._prepare)
+        vector = deadline.call(Step.SEARCH, "embedding", self._embedder.embed_question, query)
+        check_vectors([vector], 1, self._embedder.dimension)
+        deadline.wait(Step.SEARCH, "vectors", prepared)
+
+        def search(without: Collection[str]) -> list[Hit]:
+            return deadline.call(
+                Step.SEARCH, "vectors", self._index.search, vector, self._k, domain, without
+            )
+
+        if not self._catalog.is_loaded:
+            return self._one_a_document(_newest(search(())))
+        return self._one_a_document(self._served(search, deadline))
+
+    def _prepare(self) -> None:
         if not self._is_prepared:
             self._index.prepare()
             self._is_prepared = True
-        vector = self._embedder.embed_question(query)
-        check_vectors([vector], 1, self._embedder.dimension)
-        hits = self._index.search(vector, self._k, domain)
-        current = self._current(hits)
-        if len(current) < len(hits):
-            current = self._current(self._index.search(vector, self._k, domain), settle=False)
-        found = {hit.key for hit in current}
-        if len(current) >= self._k and len(found) < DOCUMENTS_WANTED:
-            current += self._current(self._index.search(vector, self._k, domain, without=found))
-        return self._one_a_document(current)
 
-    def _current(self, hits: list[Hit], *, settle: bool = True) -> list[Hit]:
+    def _served(self, search: Search, deadline: Deadline) -> list[Hit]:
+        """The hits of versions that the catalog names; searched again where others fell out."""
+        hits = search(())
+        served = self._judged(hits, deadline)
+        if len(served) < len(hits):
+            hits = search(())
+            served = self._judged(hits, deadline)
+        found = {hit.key for hit in served}
+        if len(hits) >= self._k and len(found) < DOCUMENTS_WANTED:
+            served += self._judged(search(found), deadline)
+        return served
+
+    def _judged(self, hits: list[Hit], deadline: Deadline) -> list[Hit]:
         """Drop hits of other versions than the catalog's; rows that differ are read first."""
-        if not self._catalog.is_loaded:
-            return hits
-        if settle and (differing := {hit.key for hit in hits if not self._is_served(hit)}):
-            self._catalog.read_again(differing)
+        if differing := {hit.key for hit in hits if not self._is_served(hit)}:
+            try:
+                deadline.call(Step.SEARCH, "catalog", self._catalog.read_again, differing)
+            except Unavailable as error:
+                logger.warning("catalog_unavailable", extra={"cause": str(error)})
+                if not self._is_served(hits[0]):
+                    raise  # what is left might be graded as if nothing better were there
         return [hit for hit in hits if self._is_served(hit)]
 
     def _is_served(self, hit: Hit) -> bool:
@@ -87,6 +111,14 @@ class SemanticSearch:
                 likeness = similarity(squared_distance(hit.score), self._max_l2)
                 best[identity] = Nearest(row, hit.part, hit.section, likeness)
         return list(best.values())
+
+
+def _newest(hits: list[Hit]) -> list[Hit]:
+    """Of each document the hits of the highest revision: that of the catalog, nearly always."""
+    revisions: dict[str, int] = {}
+    for hit in hits:
+        revisions[hit.key] = max(hit.version.revision, revisions.get(hit.key, 0))
+    return [hit for hit in hits if hit.version.revision == revisions[hit.key]]
 
 
 def _row_of(hit: Hit) -> CatalogRow:

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from kb.deadline import Timeouts
 from kb.errors import Misconfigured
 from kb.grading import EMBEDDED, SPECIFIED, Profile
 
@@ -41,6 +42,9 @@ Timeout = Annotated[float, Field(gt=0, le=900, allow_inf_nan=False), Unit("s")]
 """No Lambda function runs longer."""
 Delay = Annotated[int, Field(ge=1, le=43200), Unit("s")]
 """SQS hides a message for whole seconds, twelve hours at most."""
+
+ATTEMPTS = 2
+"""Tries of one call to DynamoDB, S3 or SQS; a third would not fit into API Gateway's 29 seconds."""
 
 OTHER_SPELLINGS = {
     "RETRIEVAL_NORMALIZATION_HIGHLY_RELEVANT_THRESHOLD": "RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD",
@@ -80,8 +84,7 @@ class Shared(FromEnvironment):
         "", description="https address of the OpenSearch domain, where vectors live there"
     )
     opensearch_index: str = Field("kb-chunks", min_length=1, description="name of the index")
-    connect_timeout: Timeout = Field(2, description="to open a connection to AWS")
-    read_timeout: Timeout = Field(5, description="to wait for DynamoDB, S3 or SQS")
+    connect_timeout: Timeout = Field(1, description="to open a connection to AWS")
     vectors_timeout: Timeout = Field(5, description="to wait for the vector index")
 
     # A validator sees the fields before its own that are right, so each says all it can of one
@@ -158,6 +161,7 @@ class IngestSettings(DocumentLimits, Shared):
         "", description="URL of the queue; without it failed messages wait for the queue's timeout"
     )
     tombstone_ttl: Lifetime = Field(7 * 86400, description="a removed document's row stays")
+    read_timeout: Timeout = Field(5, description="to wait for DynamoDB, S3 or SQS in ingest")
     embed_batch: Texts = Field(32, ge=1, le=64, description="in one call of the embedder")
     embedding_timeout: Timeout = Field(120, description="to wait for one batch of vectors")
     retry_delay: Delay = Field(
@@ -205,7 +209,13 @@ class LookupSettings(Shared):
         30, description="each look goes back further, for late writers"
     )
     reload_after_idle: Seconds = Field(900, description="without a question, then all is reloaded")
+    table_timeout: Timeout = Field(1, description="to wait for DynamoDB in a lookup")
     question_timeout: Timeout = Field(10, description="to wait for the question's vector")
+    answer_timeout: Timeout = Field(
+        27,
+        description="an answer takes at most; time for a question's vector and four calls to"
+        " tables, each made twice, must fit in",
+    )
     language: Literal["zh", "en"] = Field("zh", description="of hints and messages")
 
     @model_validator(mode="before")
@@ -225,9 +235,29 @@ class LookupSettings(Shared):
             raise ValueError("may be at most RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD")
         return value
 
+    @field_validator("answer_timeout")
+    @classmethod
+    def calls_fit_into_an_answer(cls, value: float, info: ValidationInfo) -> float:
+        names = ("connect_timeout", "table_timeout", "question_timeout")
+        if all(name in info.data for name in names):
+            least = _timeouts(value, *(info.data[name] for name in names)).least
+            if value < least:
+                raise ValueError(f"must be at least {least:g}, or the other timeouts shorter")
+        return value
+
+    @property
+    def timeouts(self) -> Timeouts:
+        return _timeouts(
+            self.answer_timeout, self.connect_timeout, self.table_timeout, self.question_timeout
+        )
+
     @property
     def profile(self) -> Profile:
         return Profile(self.max_l2, self.highly_relevant_threshold, self.reference_threshold)
+
+
+def _timeouts(answer: float, connect: float, table: float, question: float) -> Timeouts:
+    return Timeouts(answer, question, table=ATTEMPTS * (connect + table))
 
 
 Model = TypeVar("Model", bound=FromEnvironment)

@@ -1,34 +1,38 @@
 """The one place where parts are put together, from the environment, once a process."""
 
+from __future__ import annotations
+
 import os
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
 
 from kb.catalog import Catalog
 from kb.finding import Finder
-from kb.ingest import Ingest
 from kb.lookup import Lookup
 from kb.ports import Embedder, VectorIndex
 from kb.semantic import SemanticSearch
-from kb.settings import IngestSettings, LookupSettings, Shared, read_settings
+from kb.settings import ATTEMPTS, IngestSettings, LookupSettings, Shared, read_settings
 from kb.stores.catalog_table import CatalogTable
 from kb.stores.content_table import ContentTable
-from kb.stores.ingest_queue import IngestQueue
 from kb.stores.invocation_table import InvocationTable
-from kb.stores.knowledge_bucket import KnowledgeBucket
 from kb.stores.session_table import SessionMemory
 
-ATTEMPTS = 2
-"""Tries of one call to AWS; a third would not fit into API Gateway's 29 seconds."""
+if TYPE_CHECKING:
+    from kb.ingest import Ingest
+    from kb.stores.ingest_queue import IngestQueue
+
 CONNECTIONS = 32
 """Kept open to one service; threads of the local server share a client."""
+THREADS = 16
+"""For calls that lookups make side by side, and for those that hang and were left behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class LookupParts:
     index: VectorIndex
     sessions: Callable[[str], SessionMemory]
     """The session memory of a caller."""
+    threads: Executor
 
 
 @cache
@@ -79,6 +84,11 @@ def make_ingest(
     now: Callable[[], float] = time.time,
 ) -> IngestParts:
     """`now` returns seconds since 1970."""
+    # Late, since parsing Markdown and YAML is nothing that the lookup function needs to import.
+    from kb.ingest import Ingest
+    from kb.stores.ingest_queue import IngestQueue
+    from kb.stores.knowledge_bucket import KnowledgeBucket
+
     dynamodb, s3, sqs = (
         _client(service, settings, settings.read_timeout) for service in ("dynamodb", "s3", "sqs")
     )
@@ -107,7 +117,8 @@ def make_lookup(
     now: Callable[[], int] = time.time_ns,
 ) -> LookupParts:
     """`now` returns nanoseconds since 1970."""
-    dynamodb = _client("dynamodb", settings, settings.read_timeout)
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="lookup")
+    dynamodb = _client("dynamodb", settings, settings.table_timeout)
     documents = CatalogTable(dynamodb, settings.catalog_table)
     content = ContentTable(dynamodb, settings.content_table)
     log = InvocationTable(dynamodb, settings.invocation_table, ttl=settings.log_ttl)
@@ -136,11 +147,13 @@ def make_lookup(
         embedding_model=embedder.model,
         query_length=settings.query_length,
         language=settings.language,
+        timeouts=settings.timeouts,
+        threads=threads,
         now=now,
         new_id=lambda: str(uuid.uuid4()),
     )
     return LookupParts(
-        settings, lookup, catalog, documents, content, log, embedder, index, sessions
+        settings, lookup, catalog, documents, content, log, embedder, index, sessions, threads
     )
 
 

@@ -7,10 +7,14 @@ from kb.grading import Level
 
 Language = Literal["zh", "en"]
 
-UNREAD_NAMED_MOST = 5
-"""Sections named in one message; an answer without text stays short."""
+REPEAT_LENGTH_MOST = 100
+"""Characters of the message of an answer without text, which is to cost under 400 in all."""
+RANGES_MOST = 4
+"""Ranges of parts in one message."""
 NAME_LENGTH_MOST = 24
-"""Characters of a name in a message."""
+"""Characters of a name in a message that only informs."""
+SECTIONS_NAMED_MOST = 50
+"""Sections named to an agent that asked for one that there is not."""
 
 _HINTS: dict[Language, dict[Level, str]] = {
     "zh": {
@@ -19,35 +23,41 @@ _HINTS: dict[Language, dict[Level, str]] = {
         Level.REFERENCE: "当前结果为相关参考，如需更精准信息请明确缺少的具体维度",
     },
     "en": {
-        Level.PRECISE: "The knowledge base holds no document more precise than this one",
-        Level.HIGHLY_RELEVANT: "This is highly relevant; searching on is unlikely to find"
-        " anything more precise",
-        Level.REFERENCE: "This is a related reference; for something more precise, name the"
-        " specific aspect that is missing",
+        Level.PRECISE: "Nothing in the knowledge base is more precise",
+        Level.HIGHLY_RELEVANT: "Highly relevant; a further search is unlikely to find better",
+        Level.REFERENCE: "A related reference; for more, name the aspect that is missing",
     },
 }
 _SENTENCES: dict[Language, dict[str, str]] = {
     "zh": {
         "not_found": "知识库中没有与此问题相关的内容。换关键词重试不会有结果，请勿重复检索。",
+        "not_found_in_domain": "领域“{domain}”中没有与此问题相关的内容（其他领域未检索）。"
+        "换关键词重试不会有结果，请勿重复检索。",
         "read": "本会话已返回过该内容，不再重复。",
-        "unread": "未读：{names}。",
-        "all_read": "该文档已全部读完。",
-        "parts": "第 {numbers} 部分",
+        "unread": "未读：第 {numbers} 部分{names}。",
+        "names": "（{names}）",
+        "between": "、",
         "more": "等",
+        "all_read": "该文档已全部读完。",
         "no_section": "该文档没有名为“{name}”的章节。现有章节：{names}。",
-        "no_part": "该文档没有第 {name} 部分，共 {parts} 部分。",
+        "no_sections": "该文档没有名为“{name}”的章节，也没有其他章节。",
+        "no_part": "该文档没有第 {number} 部分，共 {parts} 部分。",
         "supplement_read": "补充内容本会话已返回过，不再重复。",
     },
     "en": {
         "not_found": "Nothing in the knowledge base answers this question. Other keywords will"
         " not change that: do not search again.",
-        "read": "This session already has this text; it is not repeated.",
-        "unread": " Not read yet: {names}.",
-        "all_read": " The document is read whole.",
-        "parts": "part {numbers}",
+        "not_found_in_domain": 'Nothing in the domain "{domain}" answers this question (other'
+        " domains were not searched). Other keywords will not change that: do not search again.",
+        "read": "Already given in this session; not repeated.",
+        "unread": " Not read yet: part {numbers}{names}.",
+        "names": " ({names})",
+        "between": ", ",
         "more": ", …",
+        "all_read": " The document is read whole.",
         "no_section": 'The document has no section named "{name}". It has: {names}.',
-        "no_part": "The document has no part {name}; it has {parts}.",
+        "no_sections": 'The document has no section named "{name}", nor any other.',
+        "no_part": "The document has no part {number}; it has {parts}.",
         "supplement_read": "The supplement was given in this session before; it is not repeated.",
     },
 }
@@ -58,18 +68,29 @@ def hint(level: Level, language: Language) -> str:
     return _HINTS[language][level]
 
 
-def not_found(language: Language) -> str:
-    return _SENTENCES[language]["not_found"]
+def not_found(domain: str | None, language: Language) -> str:
+    """Says that there is nothing, as far as was searched, and not to rephrase."""
+    if domain is None:
+        return _SENTENCES[language]["not_found"]
+    return _SENTENCES[language]["not_found_in_domain"].format(domain=_short(domain))
 
 
 def already_read(sections: Sequence[str], parts: Sequence[int], language: Language) -> str:
-    """Says that the text was delivered before, and which sections and parts were not yet."""
+    """Says that the text was delivered before, and which parts and sections were not yet.
+
+    As many of the sections as the message has room for.
+    """
     say = _SENTENCES[language]
     if not parts:
         return say["read"] + say["all_read"]
-    numbers = say["parts"].format(numbers=_ranges(parts))
-    named = _names(sections, language)
-    return say["read"] + say["unread"].format(names=f"{numbers}（{named}）" if named else numbers)
+    message = _unread((), parts, "", language)
+    for count in range(1, len(sections) + 1):
+        more = say["more"] if count < len(sections) else ""
+        longer = _unread(sections[:count], parts, more, language)
+        if len(longer) > REPEAT_LENGTH_MOST:
+            break
+        message = longer
+    return message
 
 
 def supplement_read(language: Language) -> str:
@@ -78,20 +99,25 @@ def supplement_read(language: Language) -> str:
 
 
 def no_section(name: str, sections: Sequence[str], language: Language) -> str:
-    """Says that the document has no such section, and which it has."""
-    named = "、".join(map(_short, sections)) if language == "zh" else ", ".join(sections)
-    return _SENTENCES[language]["no_section"].format(name=_short(name), names=named or "-")
+    """Says that the document has no such section, and which it has, spelled as to be asked for."""
+    say = _SENTENCES[language]
+    if not sections:
+        return say["no_sections"].format(name=_short(name))
+    names = say["between"].join(sections[:SECTIONS_NAMED_MOST])
+    more = say["more"] if len(sections) > SECTIONS_NAMED_MOST else ""
+    return say["no_section"].format(name=_short(name), names=names + more)
 
 
 def no_part(number: int, parts: int, language: Language) -> str:
     """Says that the document has fewer parts."""
-    return _SENTENCES[language]["no_part"].format(name=number, parts=parts)
+    return _SENTENCES[language]["no_part"].format(number=number, parts=parts)
 
 
-def _names(names: Sequence[str], language: Language) -> str:
-    separator = "、" if language == "zh" else ", "
-    more = _SENTENCES[language]["more"] if len(names) > UNREAD_NAMED_MOST else ""
-    return separator.join(map(_short, names[:UNREAD_NAMED_MOST])) + more
+def _unread(names: Sequence[str], parts: Sequence[int], more: str, language: Language) -> str:
+    say = _SENTENCES[language]
+    listed = say["between"].join(map(_short, names)) + more
+    named = say["names"].format(names=listed) if names else ""
+    return say["read"] + say["unread"].format(numbers=_ranges(parts), names=named)
 
 
 def _short(name: str) -> str:
@@ -99,12 +125,12 @@ def _short(name: str) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """1-3, 5 for 1, 2, 3, 5; at most four ranges."""
+    """1-3, 5 for 1, 2, 3, 5."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][1] + 1:
             ranges[-1][1] = number
         else:
             ranges.append([number, number])
-    shown = [f"{low}-{high}" if high > low else f"{low}" for low, high in ranges[:4]]
-    return ", ".join(shown) + (", …" if len(ranges) > 4 else "")
+    shown = [f"{low}-{high}" if high > low else f"{low}" for low, high in ranges[:RANGES_MOST]]
+    return ", ".join(shown) + (", …" if len(ranges) > RANGES_MOST else "")

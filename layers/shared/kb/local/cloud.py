@@ -68,6 +68,10 @@ class LocalCloud:
             "INGEST_QUEUE_URL": self.queue_url,
             "EMBEDDER": "embedded",
             "VECTOR_INDEX": "embedded",
+            # moto answers one call at a time, and on a busy machine slowly; that is no outage.
+            "TABLE_TIMEOUT": "60",
+            "READ_TIMEOUT": "60",
+            "ANSWER_TIMEOUT": "600",
         }
 
     def _name(self, resource: str) -> str:

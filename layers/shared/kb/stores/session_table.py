@@ -6,14 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kb.stores.dynamodb import (
-    Item,
-    answering,
-    from_item,
-    to_item,
-    write_all,
-    write_if,
-)
+from kb.stores.dynamodb import Item, answering, from_item, to_item, write_all, write_if
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +17,10 @@ class ReadDocument:
     domain: str
     parts: frozenset[str]
     """Digests of the delivered texts."""
+    answers: frozenset[str]
+    """Which request each of them was first delivered to, as `_answer_id` makes it."""
     content_hash: str
-    """Of the document as it was when last delivered."""
+    """Of the document as it was when last delivered; "" where it was not known."""
     first_seen: int
     """Nanoseconds since 1970."""
 
@@ -35,8 +30,6 @@ class SessionContents:
     """One session as read at one moment; it never changes."""
 
     documents: dict[str, ReadDocument]
-    requests: dict[str, frozenset[str]]
-    """request id -> digests of the texts its first answer delivered."""
 
     @property
     def domains(self) -> list[str]:
@@ -49,8 +42,17 @@ class SessionContents:
         """Of all texts delivered, whichever document they came from."""
         return frozenset().union(*(read.parts for read in self.documents.values()))
 
+    def delivered_to(self, request: str) -> frozenset[str]:
+        """Digests of the texts that were first delivered to this request."""
+        return frozenset(
+            part
+            for read in self.documents.values()
+            for part in read.parts
+            if _answer_id(part, request) in read.answers
+        )
 
-NOTHING_READ = SessionContents({}, {})
+
+NOTHING_READ = SessionContents({})
 WHOLE = "whole"
 """Stands for a document's text where the caller names no part of it."""
 
@@ -72,53 +74,44 @@ class SessionMemory:
 
     def read(self, session: str) -> SessionContents:
         """Everything the session remembers (consistent); expired items are not."""
-        documents: dict[str, ReadDocument] = {}
-        requests: dict[str, frozenset[str]] = {}
-        for item in self._items(session):
-            if item["expires_at"] <= self._seconds():
-                continue
-            if "request" in item:
-                requests[item["request"]] = frozenset(item["parts"])
-            else:
-                documents[item["document"]] = ReadDocument(
+        return SessionContents(
+            {
+                item["document"]: ReadDocument(
                     item["document"],
                     item["domain"],
                     frozenset(item["parts"]),
+                    frozenset(item["answers"]),
                     item["content_hash"],
                     item["first_seen"],
                 )
-        return SessionContents(documents, requests)
+                for item in self._items(session)
+                if self._is_live(item)
+            }
+        )
 
     def mark_retrieved(
-        self, session: str, domain: str, document: str, part: str = WHOLE, content_hash: str = ""
+        self,
+        session: str,
+        domain: str,
+        document: str,
+        part: str = WHOLE,
+        content_hash: str = "",
+        request: str = "",
     ) -> bool:
-        """Remember that `part` (digest of its text) of the document was delivered.
+        """Remember that `part` (digest of its text) of the document is delivered to `request`.
 
-        False where a call before this one delivered the same text: then this one must not.
+        False where a call before this one delivered the same text: then this one must not. But
+        the same `request` (if not blank) is told True again, be it another call with its id or
+        this very one, sent twice because its reply got lost.
         """
-        while True:
-            if self._add(session, domain, document, part, content_hash):
-                return True
-            if self._replace_expired(session, domain, document, part, content_hash):
-                return True
-            # Either the text was delivered, or another call has just replaced an expired item.
-            read = self.read(session).documents.get(document)
-            if read and part in read.parts:
-                return False
-
-    def remember_request(self, session: str, request: str, parts: frozenset[str]) -> None:
-        """Remember what the answer to this request id delivered, so that a retry gets it again."""
-        if not parts:
-            return
-        item = {
-            "session": self._id(session),
-            "item": "request#" + _digest(request),
-            "request": request,
-            "parts": set(parts),
-            "expires_at": self._expiry(),
-        }
-        with answering("session"):
-            self._client.put_item(TableName=self._table, Item=to_item(item))
+        mark = _Mark(domain, document, part, content_hash, request)
+        while (there := self._add(session, mark)) is not None:
+            if self._is_live(there):
+                return bool(request) and mark.answer in there["answers"]
+            if self._replace_expired(session, mark):
+                break
+            # Another call has just replaced or cleared the expired item: look again.
+        return True
 
     def is_doc_retrieved(self, session: str, document: str) -> bool:
         """Whether any text of the document was delivered in the session."""
@@ -164,45 +157,51 @@ class SessionMemory:
                 items += map(from_item, page["Items"])
         return items
 
-    def _add(self, session: str, domain: str, document: str, part: str, content_hash: str) -> bool:
-        return write_if(
-            "session",
-            self._client.update_item,
-            TableName=self._table,
-            Key=to_item(self._key(session, document)),
-            UpdateExpression="SET #document = :document, #domain = :domain,"
-            " content_hash = :hash, expires_at = :expiry,"
-            " first_seen = if_not_exists(first_seen, :seen) ADD parts :parts",
-            ConditionExpression="attribute_not_exists(#session)"
-            " OR (expires_at > :now AND NOT contains(parts, :part))",
-            ExpressionAttributeNames={
-                "#document": "document",
-                "#domain": "domain",
-                "#session": "session",
-            },
-            ExpressionAttributeValues=to_item(
-                {
-                    ":document": document,
-                    ":domain": domain,
-                    ":hash": content_hash,
-                    ":expiry": self._expiry(),
-                    ":seen": self._now(),
-                    ":parts": {part},
-                    ":part": part,
-                    ":now": self._seconds(),
-                }
-            ),
-        )
+    def _add(self, session: str, mark: "_Mark") -> Item | None:
+        """None where the text was added, else the item that holds it already or is expired."""
+        with answering("session"):
+            try:
+                self._client.update_item(
+                    TableName=self._table,
+                    Key=to_item(self._key(session, mark.document)),
+                    UpdateExpression="SET #document = :document, #domain = :domain,"
+                    " content_hash = :hash, expires_at = :expiry,"
+                    " first_seen = if_not_exists(first_seen, :seen)"
+                    " ADD parts :parts, answers :answers",
+                    ConditionExpression="attribute_not_exists(#session)"
+                    " OR (expires_at > :now AND NOT contains(parts, :part))",
+                    ExpressionAttributeNames={
+                        "#document": "document",
+                        "#domain": "domain",
+                        "#session": "session",
+                    },
+                    ExpressionAttributeValues=to_item(
+                        {
+                            ":document": mark.document,
+                            ":domain": mark.domain,
+                            ":hash": mark.content_hash,
+                            ":expiry": self._expiry(),
+                            ":seen": self._now(),
+                            ":parts": {mark.part},
+                            ":answers": {mark.answer},
+                            ":part": mark.part,
+                            ":now": self._seconds(),
+                        }
+                    ),
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+            except self._client.exceptions.ConditionalCheckFailedException as error:
+                return from_item(error.response["Item"])
+        return None
 
-    def _replace_expired(
-        self, session: str, domain: str, document: str, part: str, content_hash: str
-    ) -> bool:
+    def _replace_expired(self, session: str, mark: "_Mark") -> bool:
         """DynamoDB deletes expired items late, so one may still be in the way."""
-        item = self._key(session, document) | {
-            "document": document,
-            "domain": domain,
-            "parts": {part},
-            "content_hash": content_hash,
+        item = self._key(session, mark.document) | {
+            "document": mark.document,
+            "domain": mark.domain,
+            "parts": {mark.part},
+            "answers": {mark.answer},
+            "content_hash": mark.content_hash,
             "first_seen": self._now(),
             "expires_at": self._expiry(),
         }
@@ -214,6 +213,9 @@ class SessionMemory:
             ConditionExpression="expires_at <= :now",
             ExpressionAttributeValues=to_item({":now": self._seconds()}),
         )
+
+    def _is_live(self, item: Item) -> bool:
+        return bool(item["expires_at"] > self._seconds())
 
     def _key(self, session: str, document: str) -> dict[str, Any]:
         return {"session": self._id(session), "item": "document#" + _digest(document)}
@@ -227,6 +229,26 @@ class SessionMemory:
 
     def _expiry(self) -> int:
         return self._seconds() + int(self._ttl)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """One text on its way to a session."""
+
+    domain: str
+    document: str
+    part: str
+    content_hash: str
+    request: str
+
+    @property
+    def answer(self) -> str:
+        return _answer_id(self.part, self.request)
+
+
+def _answer_id(part: str, request: str) -> str:
+    """A text and the request it was delivered to, short since a session may hold thousands."""
+    return _digest(json.dumps([part, request]))[:16]
 
 
 def _digest(text: str) -> str:
