@@ -4,7 +4,6 @@ from typing import Any
 
 TRACES = (["xray:PutTraceSegments", "xray:PutTelemetryRecords"], "*")
 WRITE_LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
-DOMAIN = "arn:aws:es:eu-west-1:123456789012:domain/{}/*"
 
 INGEST = {
     "Queue": (
@@ -16,56 +15,52 @@ INGEST = {
         ],
         "IngestQueue.Arn",
     ),
-    "Documents": (["s3:GetObject", "s3:GetObjectVersion"], "KnowledgeBucket.Arn/*"),
+    "Documents": ("s3:GetObject", "KnowledgeBucket.Arn/*"),
     "MissingDocuments": ("s3:ListBucket", "KnowledgeBucket.Arn"),
     "Catalog": (
         ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
         "CatalogTable.Arn",
     ),
-    "Content": (
-        [
-            "dynamodb:Query",
-            "dynamodb:BatchWriteItem",
-            "dynamodb:PutItem",
-            "dynamodb:DeleteItem",
-        ],
-        "ContentTable.Arn",
-    ),
+    "Content": (["dynamodb:Query", "dynamodb:BatchWriteItem"], "ContentTable.Arn"),
     "Embedding": ("lambda:InvokeFunction", "EmbeddingFunctionAliaslive"),
-    "Vectors": (
-        ["es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete"],
-        DOMAIN.format("OpenSearchDomain"),
-    ),
     "Logs": (WRITE_LOGS, "IngestLogs.Arn"),
     "Traces": TRACES,
 }
 
 LOOKUP = {
     "Catalog": (
-        ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:Scan"],
-        ["CatalogTable.Arn", "CatalogTable.Arn/index/changes"],
+        ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Scan"],
+        "CatalogTable.Arn",
     ),
-    "Content": (["dynamodb:GetItem", "dynamodb:BatchGetItem"], "ContentTable.Arn"),
+    "CatalogChanges": ("dynamodb:Query", "CatalogTable.Arn/index/changes"),
+    "Content": ("dynamodb:BatchGetItem", "ContentTable.Arn"),
     "Session": (
-        [
-            "dynamodb:Query",
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-            "dynamodb:BatchWriteItem",
-            "dynamodb:DeleteItem",
-        ],
+        ["dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem"],
         "SessionTable.Arn",
     ),
     "Log": ("dynamodb:PutItem", "InvocationTable.Arn"),
     "Embedding": ("lambda:InvokeFunction", "EmbeddingFunctionAliaslive"),
-    "Vectors": (
-        ["es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost"],
-        DOMAIN.format("OpenSearchDomain"),
-    ),
     "Logs": (WRITE_LOGS, "LookupLogs.Arn"),
     "Traces": TRACES,
 }
+
+
+def vectors(domain: str) -> dict[str, dict[str, tuple[Any, str]]]:
+    """By role, what it may ask of the domain of that name."""
+    index = f"arn:aws:es:eu-west-1:123456789012:domain/{domain}/kb-chunks"
+    create = ("es:ESHttpPut", f"{index}-1")
+    return {
+        "IngestRole": {
+            "ReadAndWrite": (["es:ESHttpGet", "es:ESHttpPost"], f"{index}/*"),
+            "Create": create,
+        },
+        "LookupRole": {
+            "Check": ("es:ESHttpGet", f"{index}/_mapping"),
+            "Search": ("es:ESHttpPost", f"{index}/_search"),
+            "Create": create,
+        },
+    }
+
 
 EMBEDDING = {
     "FailedEvents": ("sqs:SendMessage", "FailedEventsQueue.Arn"),
@@ -76,12 +71,22 @@ EMBEDDING = {
 VPC_POLICY = "arn:aws:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole"
 
 
-def permissions(stack, role: str) -> dict[str, tuple[Any, Any]]:
-    (policy,) = stack.properties(role)["Policies"]
+def allowed(policy: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     statements = policy["PolicyDocument"]["Statement"]
     assert all(each.keys() == {"Sid", "Effect", "Action", "Resource"} for each in statements)
     assert {each["Effect"] for each in statements} == {"Allow"}
     return {each["Sid"]: (each["Action"], each["Resource"]) for each in statements}
+
+
+def permissions(stack, role: str) -> dict[str, tuple[Any, Any]]:
+    (policy,) = stack.properties(role)["Policies"]
+    return allowed(policy)
+
+
+def on_vectors(stack) -> dict[str, dict[str, tuple[Any, Any]]]:
+    """By role, what the policies that stand beside the roles allow."""
+    policies = stack.of_type("AWS::IAM::Policy").values()
+    return {role: allowed(policy) for policy in policies for role in policy["Roles"]}
 
 
 def test_ingest_may_do_this_and_nothing_else(stack):
@@ -133,16 +138,17 @@ def test_an_existing_embedding_function_is_the_one_that_may_be_called(deploy):
     assert "EmbeddingFunction" not in stack.resources
 
 
+def test_ingest_may_write_the_index_and_lookup_only_search_it(stack):
+    assert on_vectors(stack) == vectors("OpenSearchDomain")
+
+
 def test_an_existing_domain_may_be_called_by_its_name(deploy):
     stack = deploy(OpenSearchEndpoint="https://search.example", OpenSearchDomainName="search")
-    assert permissions(stack, "LookupRole")["Vectors"][1] == DOMAIN.format("search")
-    assert permissions(stack, "IngestRole")["Vectors"][1] == DOMAIN.format("search")
+    assert on_vectors(stack) == vectors("search")
 
 
 def test_an_endpoint_that_asks_for_no_identity_needs_no_permission(deploy):
-    stack = deploy(OpenSearchEndpoint="https://search.example")
-    assert "Vectors" not in permissions(stack, "LookupRole")
-    assert "Vectors" not in permissions(stack, "IngestRole")
+    assert on_vectors(deploy(OpenSearchEndpoint="https://search.example")) == {}
 
 
 def test_network_interfaces_may_be_made_only_for_a_vpc(deploy):
