@@ -2,7 +2,7 @@
 
 import random
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Event, Thread
 
 import pytest
@@ -140,6 +140,7 @@ def test_folding_again_changes_nothing(text: str) -> None:
         pytest.param("go", "go", True, id="short and whole"),
         pytest.param("go", "go ?", True, id="three with a sign are not short"),
         pytest.param("a b c", "a b", False, id="blanks do not lengthen"),
+        pytest.param("a b c d", "b c d", True, id="query begins with a word of one letter"),
         pytest.param("云计算", "云", False, id="one CJK character is short"),
         pytest.param("云", "云", True, id="one CJK character and whole"),
         pytest.param("云计算", "云计", True, id="two CJK characters"),
@@ -239,16 +240,42 @@ def test_a_replaced_document_is_found_by_its_new_keywords_only() -> None:
 
 
 def test_a_removed_document_is_not_found() -> None:
-    index = KeywordIndex((f"{n}.md", [f"词汇 {n}"], "") for n in range(50))
-    for number in range(50):
+    index = KeywordIndex((f"{n}.md", [f"词汇 {n}"], "") for n in range(100))
+    for number in range(100):
         index.remove(f"{number}.md")
         index.remove("unknown.md")
         assert keys(index, f"词汇 {number}") == []
     assert (keys(index, "词汇"), len(index)) == ([], 0)
 
 
+def test_a_removed_document_comes_back_when_it_is_put_again() -> None:
+    rows: list[Row] = [(f"{n}.md", [f"词汇 {n}"], f"{n}") for n in range(100)]
+    index = KeywordIndex(rows)
+    index.remove("7.md")
+    index.put(*rows[7])
+    assert (keys(index, "词汇 7"), len(index)) == (["7.md"], 100)
+
+
+def test_removed_documents_do_not_keep_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = KeywordIndex((f"{n}.md", [f"词汇 {n}"], "") for n in range(100))
+    sizes = record_tables(monkeypatch)
+    for number in range(100):
+        index.remove(f"{number}.md")
+    assert sizes == [49, 24, 11, 5, 2, 0]
+
+
 def test_adding_a_document_builds_no_table_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     index = KeywordIndex((f"{n}.md", ["词汇"], "") for n in range(1000))
+    sizes = record_tables(monkeypatch)
+    for number in range(200):
+        index.put(f"new{number}.md", [f"新词{number}"], "")
+        assert keys(index, f"新词{number}") == [f"new{number}.md"]
+    assert sizes
+    assert max(sizes) <= 200
+
+
+def record_tables(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of documents in each table built from now on."""
     sizes: list[int] = []
 
     class Counted(keyword_snapshot.KeywordTable):
@@ -257,11 +284,7 @@ def test_adding_a_document_builds_no_table_of_the_others(monkeypatch: pytest.Mon
             super().__init__(keys, *rest)
 
     monkeypatch.setattr(keyword_snapshot, "KeywordTable", Counted)
-    for number in range(200):
-        index.put(f"new{number}.md", [f"新词{number}"], "")
-        assert keys(index, f"新词{number}") == [f"new{number}.md"]
-    assert sizes
-    assert max(sizes) <= 200
+    return sizes
 
 
 def test_a_match_waits_for_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +323,7 @@ def test_a_document_put_again_as_it_is_changes_nothing(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("keywords", "content_hash"),
     [
-        pytest.param(["部署"], "other", id="content"),
+        pytest.param(["部署"], "3", id="content, now a copy"),
         pytest.param(["部署"], "", id="no content hash"),
         pytest.param(["部署", "流程"], "7", id="a keyword more"),
         pytest.param([], "7", id="a keyword fewer"),
@@ -316,9 +339,18 @@ def test_a_document_put_again_otherwise_replaces_it(keywords: list[str], content
         assert index.match(query) == match_plainly(rows, query)
 
 
-def test_a_match_sees_each_document_before_or_after_a_change_but_never_twice_or_not() -> None:
-    index = KeywordIndex((f"{n:03}.md", [f"词汇 {n}"], f"{n}") for n in range(100))
+@pytest.fixture
+def eager_switching() -> Iterator[None]:
+    """Threads take turns after every few steps."""
     before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("eager_switching")
+def test_a_match_sees_each_document_once_while_it_changes() -> None:
+    index = KeywordIndex((f"{n:03}.md", [f"词汇 {n}"], f"{n}") for n in range(100))
     answers: list[list[str]] = []
     done = Event()
 
@@ -327,20 +359,35 @@ def test_a_match_sees_each_document_before_or_after_a_change_but_never_twice_or_
             answers.append(keys(index, "词汇"))
 
     readers = [Thread(target=read) for _ in range(2)]
-    sys.setswitchinterval(1e-6)
-    try:
-        for reader in readers:
-            reader.start()
-        for change in range(300):
-            index.put(f"{change % 100:03}.md", [f"词汇 {change}"], f"{change}")
-    finally:
-        done.set()
-        for reader in readers:
-            reader.join()
-        sys.setswitchinterval(before)
+    for reader in readers:
+        reader.start()
+    for change in range(300):
+        index.put(f"{change % 100:03}.md", [f"词汇 {change}"], f"{change}")
+    done.set()
+    for reader in readers:
+        reader.join()
     expected = [f"{n:03}.md" for n in range(100)]
     assert answers
     assert [sorted(answer) for answer in answers] == [expected] * len(answers)
+
+
+@pytest.mark.usefixtures("eager_switching")
+def test_no_change_is_lost_between_threads() -> None:
+    index = KeywordIndex()
+    names = [[f"{writer}-{n}.md" for n in range(200)] for writer in range(3)]
+
+    def write(mine: list[str]) -> None:
+        for key in mine:
+            index.put(key, ["词汇"], "")
+        for key in mine[::2]:
+            index.remove(key)
+
+    writers = [Thread(target=write, args=(mine,)) for mine in names]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert keys(index, "词汇") == sorted(key for mine in names for key in mine[1::2])
 
 
 # Equal to the plain loop

@@ -47,8 +47,7 @@ class Found:
         kept = set(
             {self.contents[key]: key for key in sorted(self.contents, reverse=True)}.values()
         )
-        left = {word: [key for key in keys if key in kept] for word, keys in self.holders.items()}
-        return {word: keys for word, keys in left.items() if keys}
+        return {word: [key for key in keys if key in kept] for word, keys in self.holders.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +111,6 @@ class Snapshot:
         while first and len(settled[first - 1]) < _GROWTH * moving:
             first -= 1
             moving += len(settled[first])
-        if not moving:
-            return Snapshot({}, settled[:first])
         table = _merged(self.new, settled[first:])
         return Snapshot({}, (*settled[:first], _Settled(table, bytes(moving))))
 
