@@ -1,14 +1,21 @@
 """What the code asks of AWS is what the policies allow: nothing is missing, nothing is spare."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar
 
 import pytest
 from botocore.client import BaseClient
 from kb import routes
 from kb.answers import Question
+from kb.documents import Version
+from kb.ports import IndexedChunk
 from kb.routes import Request
+from kb.stores.opensearch_index import OpenSearchIndex
+from kb.stores.opensearch_mapping import mapping_for
+from opensearchpy import Connection, OpenSearch
 
 from tests.conftest import System, markdown
 
@@ -109,3 +116,82 @@ def test_lookup_calls_all_that_its_role_allows_and_nothing_else(system, watched,
     with watched() as stale:
         parts.lookup.answer(Question("how many days do refunds take"), "caller")
     assert calls | stale == allowed(stack, "LookupRole")
+
+
+class Domain(Connection):
+    """Answers as an OpenSearch domain without an index does, and notes what it is asked."""
+
+    asked: ClassVar[list[tuple[str, str]]] = []
+
+    def perform_request(
+        self, method: str, url: str, *_: object, **__: object
+    ) -> tuple[int, dict[str, str], str]:
+        self.asked.append((method, url))
+        answers: dict[str, object] = {
+            "_mapping": {"kb-chunks-1": {"mappings": mapping_for("m", 2)}},
+            "_bulk": {"items": [{"index": {"status": 201}}]},
+            "_refresh": {"_shards": {"failed": 0}},
+            "_delete_by_query": {"failures": [], "timed_out": False, "version_conflicts": 0},
+            "_search": {"hits": {"hits": []}},
+        }
+        if self.asked == [("GET", "/kb-chunks/_mapping")]:
+            missing = {"type": "index_not_found_exception"}
+            told = json.dumps({"error": missing, "status": 404})
+            self._raise_error(404, told, "application/json")
+        answer = answers.get(url.rpartition("/")[2], {})
+        return 200, {"content-type": "application/json"}, json.dumps(answer)
+
+
+@pytest.fixture
+def index() -> OpenSearchIndex:
+    Domain.asked.clear()
+    client = OpenSearch(hosts=["localhost"], connection_class=Domain, max_retries=0)
+    return OpenSearchIndex(client, index="kb-chunks", model="m", dimension=2)
+
+
+def refused(stack, role: str) -> list[tuple[str, str]]:
+    """What the domain was asked and the role's policy does not allow."""
+    (policy,) = (
+        each for each in stack.of_type("AWS::IAM::Policy").values() if each["Roles"] == [role]
+    )
+    rules = [
+        (action, statement["Resource"].partition("domain/OpenSearchDomain")[2])
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in (
+            [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+        )
+    ]
+    return [
+        (method, path)
+        for method, path in Domain.asked
+        if not any(
+            action == f"es:ESHttp{method.title()}" and fnmatchcase(path, resource)
+            for action, resource in rules
+        )
+    ]
+
+
+def test_ingest_may_ask_the_domain_all_that_it_asks(stack, index):
+    version = Version(1, "f")
+    index.prepare()
+    index.write([IndexedChunk("a.md", version, 0, 1, "", "default", "text", (1.0, 0.0))])
+    index.refresh()
+    index.remove_others("a.md", version, 1)
+    index.search((1.0, 0.0), 3)
+    assert {path for _, path in Domain.asked} == {
+        "/kb-chunks/_mapping",
+        "/kb-chunks-1",
+        "/kb-chunks/_bulk",
+        "/kb-chunks/_refresh",
+        "/kb-chunks/_delete_by_query",
+        "/kb-chunks/_search",
+    }
+    assert refused(stack, "IngestRole") == []
+
+
+def test_lookup_may_check_make_and_search_the_index_but_write_nothing(stack, index):
+    index.prepare()
+    index.search((1.0, 0.0), 3)
+    assert refused(stack, "LookupRole") == []
+    index.write([IndexedChunk("a.md", Version(1, "f"), 0, 1, "", "", "text", (1.0, 0.0))])
+    assert refused(stack, "LookupRole") == [("POST", "/kb-chunks/_bulk")]
