@@ -15,7 +15,9 @@ from kb.local.cloud import LocalCloud, MotoServer
 from kb.local.embedded_index import EmbeddedIndex
 from kb.settings import IngestSettings, LookupSettings, read_settings
 from kb.wiring import IngestParts, LookupParts, make_ingest, make_lookup
+from tests.api_client import ApiClient
 from tests.fakes import HashingEmbedder
+from tests.wire import Wire, watched
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 STACKS = itertools.count()
@@ -126,3 +128,16 @@ def system(cloud: LocalCloud) -> System:
         "RETRIEVAL_REFERENCE_THRESHOLD": "0.5",
     }
     return System(cloud, embedder, index, Clock(), specified)
+
+
+@pytest.fixture
+def wire(moto: MotoServer) -> Iterator[Wire]:
+    """Ask for it before parts are made: it sees the clients made after it."""
+    with watched() as wire:
+        yield wire
+
+
+@pytest.fixture
+def api(system: System) -> ApiClient:
+    """The API over a lookup function of the system; move the clock for it to see changes."""
+    return ApiClient(system.new_lookup())

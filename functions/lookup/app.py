@@ -1,6 +1,7 @@
 """API Gateway's events in, HTTP replies out; kb.routes says what each route does."""
 
 import logging
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -8,10 +9,14 @@ from aws_lambda_powertools.event_handler import APIGatewayRestResolver, CORSConf
 from kb import api
 from kb.errors import KbError, NotFound
 from kb.routes import ROUTES, Request
-from kb.wiring import LookupParts, lookup_parts
+from kb.wiring import LookupParts, lookup_parts, warm_up
 
 logger = logging.getLogger(__name__)
 app = APIGatewayRestResolver(cors=CORSConfig(allow_origin="*", allow_headers=["x-api-key"]))
+
+
+if "AWS_LAMBDA_INITIALIZATION_TYPE" in os.environ:
+    warm_up()  # in Lambda before the first request, or before the snapshot
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

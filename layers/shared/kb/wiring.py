@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import uuid
@@ -15,6 +16,7 @@ import boto3
 from botocore.config import Config
 
 from kb.catalog import Catalog
+from kb.errors import KbError
 from kb.finding import Finder
 from kb.lookup import Lookup
 from kb.ports import Embedder, VectorIndex
@@ -24,6 +26,8 @@ from kb.stores.catalog_table import CatalogTable
 from kb.stores.content_table import ContentTable
 from kb.stores.invocation_table import InvocationTable
 from kb.stores.session_table import SessionMemory
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from kb.ingest import Ingest
@@ -75,6 +79,14 @@ def lookup_parts() -> LookupParts:
     settings = read_settings(LookupSettings, os.environ)
     embedder = _embedder(settings, settings.question_timeout)
     return make_lookup(settings, embedder, _vector_index(settings, embedder))
+
+
+def warm_up() -> None:
+    """Load the catalog before the first request; what fails now, that request tries again."""
+    try:
+        lookup_parts().catalog.refresh()
+    except KbError as error:
+        logger.error("start_incomplete", extra={"cause": str(error)})
 
 
 def make_ingest(

@@ -1,0 +1,175 @@
+"""What goes to AWS, seen, slowed and broken at botocore's clients."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+
+from kb.ports import Hit, Vector
+
+Fault = Callable[[], AWSResponse]
+"""Raises, or answers in the service's stead."""
+
+
+def connect_timeout() -> AWSResponse:
+    raise ConnectTimeoutError(endpoint_url="https://dynamodb.example")
+
+
+def read_timeout() -> AWSResponse:
+    raise ReadTimeoutError(endpoint_url="https://dynamodb.example")
+
+
+def refused(code: str, status: int = 400) -> Fault:
+    """An error of the service itself."""
+    body = json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "no"})
+
+    def answer() -> AWSResponse:
+        return AWSResponse("https://dynamodb.example", status, {}, _Raw(body.encode()))
+
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    body: bytes
+
+    def stream(self) -> Iterator[bytes]:
+        yield self.body
+
+
+@dataclass(slots=True)
+class Seen:
+    """One call; times are seconds of one clock."""
+
+    name: str
+    """`Query SessionTable`, `embed`, `search`."""
+    started: float
+    ended: float = 0
+
+
+@dataclass(slots=True)
+class Wire:
+    """Sees clients made after it; `delay` (seconds) holds every call, so that calls overlap."""
+
+    calls: list[Seen] = field(default_factory=list)
+    delay: float = 0
+    _faults: dict[str, Fault] = field(default_factory=dict)
+    _open: dict[int, Seen] = field(default_factory=dict)
+
+    def fail(self, name: str, fault: Fault) -> None:
+        """Break every call whose name contains this: an operation, a table, or both."""
+        self._faults[name] = fault
+
+    def heal(self) -> None:
+        self._faults.clear()
+
+    @property
+    def names(self) -> list[str]:
+        return [call.name for call in self.calls]
+
+    def sequential(self) -> int:
+        """Most calls of which each began after the one before had ended."""
+        count, end = 0, 0.0
+        for call in sorted(self.calls, key=lambda call: call.ended):
+            if call.started >= end:
+                count, end = count + 1, call.ended
+        return count
+
+    @contextmanager
+    def seeing(self, name: str) -> Iterator[None]:
+        """A call that is not AWS's."""
+        self._begin(name)
+        try:
+            time.sleep(self.delay)
+            yield
+        finally:
+            self._end()
+
+    def before_send(self, event_name: str, request: Any, **_: Any) -> AWSResponse | None:
+        operation = event_name.rpartition(".")[2]
+        name = f"{operation} {_table_of(json.loads(request.body))}"
+        self._begin(name)
+        time.sleep(self.delay)
+        for part, fault in self._faults.items():
+            if part in name:
+                return fault()
+        return None
+
+    def received(self, **_: Any) -> None:
+        self._end()
+
+    def _begin(self, name: str) -> None:
+        call = Seen(name, time.perf_counter())
+        self._open[threading.get_ident()] = call
+        self.calls.append(call)
+
+    def _end(self) -> None:
+        self._open[threading.get_ident()].ended = time.perf_counter()
+
+
+def _table_of(body: dict[str, Any]) -> str:
+    name = body.get("TableName") or next(iter(body.get("RequestItems", {})), "")
+    return str(name).rpartition("-")[2]
+
+
+@contextmanager
+def watched() -> Iterator[Wire]:
+    """A wire of the DynamoDB clients that the default session makes meanwhile."""
+    wire = Wire()
+    if boto3.DEFAULT_SESSION is None:
+        boto3.setup_default_session()
+    events = boto3.DEFAULT_SESSION.events
+    events.register("before-send.dynamodb", wire.before_send)
+    events.register("response-received.dynamodb", wire.received)
+    yield wire
+    events.unregister("before-send.dynamodb", wire.before_send)
+    events.unregister("response-received.dynamodb", wire.received)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedEmbedder:
+    """An embedder whose calls the wire sees."""
+
+    embedder: Any
+    wire: Wire
+
+    @property
+    def model(self) -> str:
+        return str(self.embedder.model)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.embedder.dimension)
+
+    def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        vectors: list[Vector] = self.embedder.embed_passages(texts)
+        return vectors
+
+    def embed_question(self, text: str) -> Vector:
+        with self.wire.seeing("embed"):
+            vector: Vector = self.embedder.embed_question(text)
+            return vector
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedIndex:
+    """An index whose searches and preparation the wire sees."""
+
+    index: Any
+    wire: Wire
+
+    def prepare(self) -> None:
+        with self.wire.seeing("prepare"):
+            self.index.prepare()
+
+    def search(self, *arguments: Any, **named: Any) -> list[Hit]:
+        with self.wire.seeing("search"):
+            hits: list[Hit] = self.index.search(*arguments, **named)
+            return hits
