@@ -9,6 +9,7 @@ from kb.commands.exits import ExitCode
 from kb.commands.options import LOCAL_URL, ApiKey, AsJson, Url
 from kb.commands.screen import on_one_line, say, say_json, say_table
 from kb.documents import Status
+from kb.errors import NotFound
 
 
 def documents(
@@ -52,7 +53,10 @@ def document(
     """
     from kb.commands.api_client import Api
 
-    found = Api(url, api_key).get("/document", key=key)
+    try:
+        found = Api(url, api_key).get("/document", key=key)
+    except NotFound as error:
+        raise NotFound(f"no document has the key {key}; kb documents lists them") from error
     if as_json:
         say_json(found)
     else:

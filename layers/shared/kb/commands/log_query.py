@@ -42,6 +42,8 @@ def run_query(sql: str, invocations: Iterable[Invocation]) -> Result:
             f"INSERT INTO {TABLE} VALUES ({places})",  # noqa: S608 - names of our own
             map(astuple, invocations),
         )
+        database.commit()
+        database.execute("PRAGMA query_only = ON")
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
         database.set_authorizer(_allow_reading)
         database.set_progress_handler(_look, STEPS_BETWEEN_LOOKS)

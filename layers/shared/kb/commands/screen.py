@@ -2,17 +2,15 @@
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from kb.characters import clean
+
 if TYPE_CHECKING:
     from rich.console import Console
-
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What a terminal would obey rather than show."""
 
 
 def is_watched(stream: TextIO | None = None) -> bool:
@@ -30,7 +28,7 @@ def console(stream: TextIO | None = None) -> "Console":
 
 def shown(text: object) -> str:
     """The text without what a terminal would obey; None as nothing."""
-    return "" if text is None else _CONTROLS.sub("", str(text))
+    return "" if text is None else clean(str(text))
 
 
 def on_one_line(text: object) -> str:

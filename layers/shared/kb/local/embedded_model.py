@@ -32,7 +32,9 @@ class EmbeddedModel:
         folder = os.environ.get(CACHE)
         self._kept = _KeptVectors(Path(folder), self.model) if folder else None
         self.embedded = 0
-        """Passages embedded by this process, those kept from earlier runs not counted."""
+        """Passages embedded by this process."""
+        self.reused = 0
+        """Passages whose vectors were kept from earlier, in this process or another."""
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """One unit vector a text, in order."""
@@ -45,6 +47,7 @@ class EmbeddedModel:
             if self._kept:
                 self._kept.put(fresh)
             kept = kept | fresh
+        self.reused += len(texts) - len(new)
         return [kept[text] for text in texts]
 
     def embed_question(self, text: str) -> Vector:
