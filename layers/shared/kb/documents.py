@@ -58,6 +58,11 @@ class Chunk:
     context: str
     """Document title and heading path, put in front of the text when it is embedded."""
 
+    @property
+    def searched(self) -> str:
+        """What is embedded, and what words are looked for in."""
+        return f"{self.context}\n{self.text}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Outline:

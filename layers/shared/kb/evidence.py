@@ -1,4 +1,4 @@
-"""How sure the best document of L1 is, from few readable signals."""
+"""How sure it is that a document answers the question, from few readable signals."""
 
 import math
 from dataclasses import dataclass
@@ -6,20 +6,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What the searches say of the best document, beside the others."""
+    """What the searches say of one document, beside the others."""
 
     similarity: float
-    """In [0, 1]; design: 1 - min(d2, max_l2) / max_l2."""
+    """In [0, 1]: 1 - min(d2, max_l2) / max_l2."""
     cosine: float
-    """Of the question and the document's best chunk."""
+    """Of the question and the document's nearest chunk."""
     height: float
-    """Cosine of the nearest chunk above the average of all found; small: nothing stands out."""
+    """That cosine above the average of all chunks found; small where nothing stands out."""
     lead: float
-    """Rank of the best document above the second one's, in standard deviations."""
+    """Rank of the document above the next best, or the average chunk, in standard deviations."""
     coverage: float
-    """Share in [0, 1] of the question's words, weighed by rarity, in the best chunk."""
+    """Share in [0, 1] of the question's words, weighed by rarity, in its best chunk."""
     agrees: bool
-    """Vectors and words have the same best document."""
+    """Vectors alone and words alone have it first too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """Cosines of questions and the chunks found for them, right or wrong, of one model."""
+
+    cosine: float
+    spread: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,7 @@ class Calibration:
     lead: float
     coverage: float
     agrees: float
+    background: Background
 
 
 def evidence_of(signals: Signals, calibration: Calibration | None) -> float:
@@ -42,10 +51,15 @@ def evidence_of(signals: Signals, calibration: Calibration | None) -> float:
         calibration.constant
         + calibration.cosine * signals.cosine
         + calibration.height * signals.height
-        + calibration.lead * math.log1p(max(signals.lead, 0.0))
+        + calibration.lead * damped(signals.lead)
         + calibration.coverage * signals.coverage
         + calibration.agrees * signals.agrees
     )
+
+
+def damped(lead: float) -> float:
+    """ln(1 + lead), 0 for what does not lead: a lead of 8 says little more than one of 6."""
+    return math.log1p(max(lead, 0.0))
 
 
 def chance(logit: float) -> float:

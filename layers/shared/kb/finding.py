@@ -37,7 +37,9 @@ class Finding:
     matches: int
     """Documents that L0 matched; 0 where none of them may be delivered."""
     similarity: float | None
-    """The best of L1; None where it was not asked or did not answer."""
+    """Of L1's best document; None where L1 was not asked or did not answer."""
+    evidence: float | None
+    """The same document's."""
     degraded: tuple[str, ...]
 
     @property
@@ -46,7 +48,7 @@ class Finding:
         return [each for each in (self.primary, self.supplement) if each]
 
 
-NOTHING_FOUND = Finding(None, None, None, 0, None, ())
+NOTHING_FOUND = Finding(None, None, None, 0, None, None, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +105,24 @@ class Finder:
     ) -> Finding:
         """`nearest` is None where L1 was not asked or did not answer."""
         near = nearest or []
-        similarity = None if nearest is None else near[0].similarity if near else 0.0
+        similarity = evidence = None
+        if nearest is not None:
+            similarity = near[0].signals.similarity if near else 0.0
+            evidence = near[0].evidence if near else 0.0
         agrees = bool(matched and near and _is_same(near[0].row, matched[0].row))
-        level = grade(count, similarity, self._profile, strong=strong, agrees=agrees)
+        level = grade(count, evidence, self._profile, strong=strong, agrees=agrees)
         is_surpassed = count == 1 and not agrees and level is Level.HIGHLY_RELEVANT
         primary = _best_of(matched, near) if matched and not is_surpassed else None
         supplement = next(
             (
                 Candidate(one.row, part=one.part, section=one.section)
                 for one in near
-                if one.similarity >= self._profile.reference
+                if one.evidence >= self._profile.reference
                 and not (primary and _is_same(one.row, primary.row))
             ),
             None,
         )
-        return Finding(level, primary, supplement, count, similarity, degraded)
+        return Finding(level, primary, supplement, count, similarity, evidence, degraded)
 
     def _in_domain(self, key: str, domain: str | None) -> CatalogRow | None:
         row = self._catalog.row(key)

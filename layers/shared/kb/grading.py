@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kb.evidence import Calibration
+
 
 class Level(StrEnum):
     """How relevant an answer is, best first."""
@@ -22,6 +24,8 @@ class Profile:
     """Evidence in [0, 1] from which an answer is HIGHLY_RELEVANT."""
     reference: float
     """Evidence in [0, 1] from which an answer is REFERENCE; below, it is none."""
+    calibration: Calibration | None = None
+    """None: the evidence is the similarity itself."""
 
 
 SPECIFIED = Profile(max_l2=2.0, highly_relevant=0.75, reference=0.5)

@@ -143,7 +143,7 @@ class Ingest:
 
     def _embed(self, pieces: Pieces) -> list[Vector]:
         vectors: list[Vector] = []
-        texts = [f"{chunk.context}\n{chunk.text}".strip() for chunk in pieces.chunks]
+        texts = [chunk.searched for chunk in pieces.chunks]
         for batch in batches(texts, self._settings.embed_batch):
             some = self._embedder.embed_passages(batch)
             check_vectors(some, len(batch), self._embedder.dimension)
@@ -171,7 +171,7 @@ def _chunks(
 ) -> list[IndexedChunk]:
     return [
         IndexedChunk(
-            row.key, version, ordinal, chunk.part, chunk.section, row.domain, chunk.text, vector
+            row.key, version, ordinal, chunk.part, chunk.section, row.domain, chunk.searched, vector
         )
         for ordinal, (chunk, vector) in enumerate(zip(pieces.chunks, vectors, strict=True))
     ]

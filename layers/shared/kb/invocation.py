@@ -36,7 +36,7 @@ class Call:
         level = answer.level if answer else None
         details = {
             "l1_top_similarity": self.finding.similarity,
-            "l1_evidence": self.finding.similarity,
+            "l1_evidence": self.finding.evidence,
             "relevance_level": level,
             "completeness_hint": answer.hint if answer else None,
             "retrieved_domains": answer.domains if answer else [],

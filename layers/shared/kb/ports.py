@@ -22,6 +22,7 @@ class IndexedChunk:
     section: str
     domain: str
     text: str
+    """What was embedded: title and headings in front."""
     vector: Vector
 
 

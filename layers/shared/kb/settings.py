@@ -3,14 +3,16 @@
 Each function takes one model, so that a wrong value stops its cold start and names all faults.
 """
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    Json,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -19,6 +21,7 @@ from pydantic import (
 
 from kb.deadline import Timeouts
 from kb.errors import Misconfigured
+from kb.evidence import Calibration
 from kb.grading import EMBEDDED, SPECIFIED, Profile
 
 
@@ -190,6 +193,16 @@ class LookupSettings(Shared):
         alias="RETRIEVAL_REFERENCE_THRESHOLD",
         description="of evidence from which an answer is REFERENCE; below, it is none",
     )
+    calibration: Json[Calibration] | Literal["none"] = Field(
+        "none",
+        alias="RETRIEVAL_CALIBRATION",
+        description="evidence fitted by `kb calibrate`, as JSON; none: evidence is the similarity",
+    )
+    words: bool = Field(
+        True,
+        alias="RETRIEVAL_WORDS",
+        description="whether L1 searches for the question's words beside its vector",
+    )
     precise_min_coverage: Share = Field(
         0.8,
         alias="RETRIEVAL_PRECISE_MIN_COVERAGE",
@@ -222,11 +235,14 @@ class LookupSettings(Shared):
     @classmethod
     def unset_thresholds_are_the_profiles(cls, given: dict[str, object]) -> dict[str, object]:
         profile = EMBEDDED if given.get("EMBEDDER") == "embedded" else SPECIFIED
-        return {
+        own: dict[str, object] = {
             "RETRIEVAL_NORMALIZATION_MAX_L2_DISTANCE": profile.max_l2,
             "RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD": profile.highly_relevant,
             "RETRIEVAL_REFERENCE_THRESHOLD": profile.reference,
-        } | given
+        }
+        if profile.calibration:
+            own["RETRIEVAL_CALIBRATION"] = json.dumps(asdict(profile.calibration))
+        return own | given
 
     @field_validator("reference_threshold")
     @classmethod
@@ -253,7 +269,10 @@ class LookupSettings(Shared):
 
     @property
     def profile(self) -> Profile:
-        return Profile(self.max_l2, self.highly_relevant_threshold, self.reference_threshold)
+        calibration = self.calibration if self.calibration != "none" else None
+        return Profile(
+            self.max_l2, self.highly_relevant_threshold, self.reference_threshold, calibration
+        )
 
 
 def _timeouts(answer: float, connect: float, table: float, question: float) -> Timeouts:

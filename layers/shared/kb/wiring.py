@@ -141,7 +141,9 @@ def make_lookup(
         overlap=settings.refresh_overlap,
         idle=settings.reload_after_idle,
     )
-    semantic = SemanticSearch(embedder, index, catalog, k=settings.search_k, max_l2=settings.max_l2)
+    semantic = SemanticSearch(
+        embedder, index, catalog, settings.profile, k=settings.search_k, words=settings.words
+    )
 
     def sessions(caller: str) -> SessionMemory:
         table, ttl = settings.session_table, settings.session_ttl
