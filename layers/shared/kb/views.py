@@ -73,6 +73,9 @@ def document(
         "sectionNames": outline.names,
         "metadata": metadata,
         "keywordCollisions": _collisions(row, catalog)[:LISTED_MOST],
+        # For whoever put a document and waits until the catalog speaks of that very content.
+        "contentHash": row.content_hash or None,
+        "changedAt": datetime.fromtimestamp(row.changed_at / 1000, UTC).isoformat(),
     }
 
 
