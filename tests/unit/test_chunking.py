@@ -134,6 +134,11 @@ def test_sections_are_packed_up_to_the_limit_and_never_cut_where_they_fit() -> N
     ]
 
 
+def test_sections_that_fit_are_whole_also_where_paragraphs_would_even_the_parts() -> None:
+    sections = [f"# {n}\n\n{sentences(35)}\n\n{sentences(35)}" for n in range(3)]
+    assert texts(split("\n\n".join(sections)).parts) == sections
+
+
 def test_long_section_is_cut_at_paragraphs() -> None:
     paragraphs = [f"{number}" + "字" * 449 for number in range(10)]
     pieces = split("# a\n\n" + "\n\n".join(paragraphs))
@@ -173,12 +178,24 @@ def test_paragraphs_of_similar_length_stay_whole() -> None:
     assert texts(split(body, overlap=0).chunks) == body.split("\n\n")
 
 
-def test_chunk_begins_with_the_end_of_the_one_before() -> None:
-    chunks = texts(split(sentences(100)).chunks)
+def test_paragraphs_and_list_items_are_cut_at_their_ends_rather_than_at_lines() -> None:
+    lines = [f"{number:02d}".ljust(59, "字") for number in range(17)]
+    paragraphs = ["\n".join(lines[:7]), "\n".join(lines[7:16])]
+    items = ["- " + "\n  ".join(lines[at : at + 3]) for at in range(0, 15, 3)]
+    assert texts(split("\n\n".join(paragraphs), overlap=0).chunks) == paragraphs
+    assert [text[:4] for text in texts(split("\n".join(items), overlap=0).chunks)] in (
+        ["- 00", "- 06"],
+        ["- 00", "- 09"],
+    )
+
+
+@pytest.mark.parametrize(("size", "shared"), [(20, 100), (30, 90), (70, 70)])
+def test_chunk_begins_with_the_last_sentences_of_the_one_before(size: int, shared: int) -> None:
+    chunks = texts(split(sentences(2000 // size, size)).chunks)
+    assert len(chunks) > 2
     for before, after in pairwise(chunks):
-        shared = next(size for size in range(100, 0, -1) if before.endswith(after[:size]))
-        assert shared == 100
-        assert re.match(r"\d{5}", after)
+        assert before.endswith(after[:shared])
+        assert not before.endswith(after[: shared + 1])
 
 
 def test_overlap_begins_with_a_word() -> None:
@@ -258,6 +275,13 @@ def test_text_after_a_table_does_not_begin_with_rows_without_header() -> None:
     assert [text[:7] for text in chunks[1:]] == ["00000字字"]
 
 
+def test_part_that_begins_with_a_table_has_its_header_once() -> None:
+    rows = "".join(TABLE.splitlines(keepends=True)[:60])
+    pieces = split(f"# a\n\n{sentences(70)}\n\n{rows}")
+    assert [text.count("| 名 |") for text in texts(pieces.parts)] == [0, 1]
+    assert pieces.parts[1].text == rows.strip()
+
+
 def test_header_longer_than_half_a_chunk_is_not_repeated() -> None:
     columns = [f"列{number:02d}" for number in range(80)]
     header = f"|{'|'.join(columns)}|\n|{'-|' * 80}\n"
@@ -269,24 +293,51 @@ def test_header_longer_than_half_a_chunk_is_not_repeated() -> None:
     assert max(len(text) for text in texts(pieces.chunks)) <= 800
 
 
-def test_no_cut_parts_a_heading_from_its_text() -> None:
-    body = "".join(f"## {number}\n\n{sentences(37 + number % 7)}\n\n" for number in range(40))
-    pieces = split(body)
-    for text in texts([*pieces.parts, *pieces.chunks]):
-        assert not re.search(r"## \d+$", text)
+@pytest.mark.parametrize(
+    "tight",
+    [
+        pytest.param(f"# a\n\n{sentences(40)}", id="paragraph after a heading"),
+        pytest.param(f"# a\n{sentences(40)}", id="line after a heading"),
+        pytest.param(f"# a?\n{sentences(40)}", id="line after a question"),
+        pytest.param(f"# a\n\n## b\n\n{sentences(39)}{'0' * 13}.", id="heading after a heading"),
+        pytest.param(
+            "|a|\n|-|\n" + "|cell 89 123456|\n" * 46 + "|0123456789|", id="rows after a header"
+        ),
+    ],
+)
+def test_heading_stays_with_its_text_even_if_that_makes_one_chunk_more(tight: str) -> None:
+    before = sentences(39)
+    first, rest = tight.split("\n", 1)
+    assert len(f"{before}\n\n{first}") <= 800
+    assert len(rest.strip()) <= 800
+    chunks = texts(split(f"{before}\n\n{tight}", overlap=0).chunks)
+    assert len(chunks) == 3
+    assert not any(text.endswith(first) for text in chunks)
 
 
-def test_heading_without_text_goes_with_the_next() -> None:
-    body = f"{sentences(38)}\n\n# a\n\n## b\n\n{sentences(38)}"
-    chunks = texts(split(body, overlap=0).chunks)
-    assert [text[:11] for text in chunks] == ["00000字字字字字字", "# a\n\n## b\n\n"]
+def test_part_ends_before_a_heading_without_text_rather_than_after_it() -> None:
+    pieces = split(f"# 0\n\n{sentences(55)}\n\n# a\n\n## b\n\n{sentences(60)}")
+    assert [part.text[:7] for part in pieces.parts] == ["# 0\n\n00", "# a\n\n##"]
 
 
-def test_code_is_cut_at_lines_only() -> None:
-    code = "".join(f"call {number:03d}. Then wait. Then go on.\n" for number in range(200))
-    for text in texts(split(f"```\n{code}```\n", overlap=0).chunks):
-        lines = text.removeprefix("```\n").removesuffix("```").strip().split("\n")
-        assert {re.sub(r"\d", "", line) for line in lines} == {"call . Then wait. Then go on."}
+def test_heading_without_text_ends_a_part_where_the_next_fills_one() -> None:
+    full = "## b\n\n".ljust(2000, "字")
+    pieces = split(f"# 0\n\n{sentences(55)}\n\n# a\n\n{full}")
+    assert [part.text[-4:] for part in pieces.parts] == ["\n# a", "字字字字"]
+
+
+@pytest.mark.parametrize("words", [4, 40])
+def test_code_is_cut_at_lines_only(words: int) -> None:
+    line = "Wait. " * words + "End."
+    chunks = texts(split("```\n" + f"{line}\n" * (2000 // len(line)) + "```", overlap=0).chunks)
+    assert {line for text in chunks for line in text.split("\n")} == {"```", line}
+
+
+def test_code_is_cut_at_blank_lines_first() -> None:
+    block = "call of a function\n" * 20
+    shorter = "another function\n" * 32
+    chunks = texts(split(f"```\n{block}\n{shorter}```", overlap=0).chunks)
+    assert chunks == [f"```\n{block}".strip(), f"{shorter}```"]
 
 
 def test_indentation_at_a_cut_is_kept() -> None:

@@ -179,7 +179,7 @@ def _refine(
 
 
 def _thinned(bounds: Iterable[Bound], last: int, spacing: int) -> Iterator[Bound]:
-    """Of bounds within `spacing` of each other the cheapest, of equal ones the last."""
+    """Of bounds within `spacing` of each other the last."""
     held: Bound | None = None
     for bound in bounds:
         if held and bound.start - last > spacing:
@@ -188,7 +188,7 @@ def _thinned(bounds: Iterable[Bound], last: int, spacing: int) -> Iterator[Bound
         if bound.start - last > spacing:
             yield bound
             last = bound.start
-        elif held is None or bound.cost <= held.cost:
+        else:
             held = bound
     if held:
         yield held
