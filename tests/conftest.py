@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from kb.answers import Answer, Question
 from kb.ingest import Outcome
 from kb.local.cloud import LocalCloud, MotoServer
 from kb.local.embedded_index import EmbeddedIndex
 from kb.settings import IngestSettings, LookupSettings, read_settings
 from kb.wiring import IngestParts, LookupParts, make_ingest, make_lookup
+
 from tests.api_client import ApiClient
 from tests.fakes import HashingEmbedder
 from tests.wire import Wire, watched

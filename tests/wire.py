@@ -11,7 +11,6 @@ from typing import Any
 import boto3
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
-
 from kb.ports import Hit, Vector
 
 Fault = Callable[[], AWSResponse]

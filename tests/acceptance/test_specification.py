@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-
 from kb.grading import SPECIFIED, Level, Profile, grade, similarity
 from kb.settings import LookupSettings, read_settings
 from kb.stores.invocation_table import Invocation
 from kb.stores.session_table import SessionMemory
 from kb.wording import hint
+
 from tests.api_client import ApiClient
 from tests.conftest import System, markdown
 from tests.wire import Wire, connect_timeout
@@ -200,7 +200,12 @@ def test_log_row_has_both_columns_and_all_details(system: System, api: ApiClient
         "l0_match_count": 1,
         "sources": [],
         "degraded": [],
-        "thresholds": {"max_l2": 2.0, "highly_relevant": 0.75, "reference": 0.5},
+        "thresholds": {
+            "max_l2": 2.0,
+            "highly_relevant": 0.75,
+            "reference": 0.5,
+            "calibration": None,
+        },
         "embedding_model": "hashing-test-model",
         "error": None,
     }
@@ -264,7 +269,10 @@ def test_no_answer_of_any_route_names_a_score(system: System, api: ApiClient) ->
     system.ingest("pay/refund.md", REFUND)
     system.ingest("pay/copy.md", REFUND)
     replies = [
-        *(api.ask(q, session_id="s1") for q in ("磁盘告警", "磁盘告警", "退款流程 订单 退款", "qq")),
+        *(
+            api.ask(q, session_id="s1")
+            for q in ("磁盘告警", "磁盘告警", "退款流程 订单 退款", "qq")
+        ),
         api.ask("磁盘告警", section_title="没有"),
         api.ask("磁盘告警", part=9),
         api.get("/documents").json,

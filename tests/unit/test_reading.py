@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kb.documents import Outline, Section
 from kb.reading import (
     NoPart,
@@ -132,7 +131,10 @@ def test_names_are_the_authors_first_and_each_once() -> None:
             ),
         ),
         (["d1"], Unread((2, 3, 4, 5), ("退款", "退款失败的处理", "E1002"))),
-        (["d3", "other"], Unread((1, 2, 4, 5), ("超时 Timeout", "退款失败的处理", "E1002", "退款"))),
+        (
+            ["d3", "other"],
+            Unread((1, 2, 4, 5), ("超时 Timeout", "退款失败的处理", "E1002", "退款")),
+        ),
         (["d1", "d2", "d3", "d4", "d5"], Unread((), ())),
     ],
 )
