@@ -1,7 +1,6 @@
 """Whether an int8 model still says what the fp32 model says."""
 
 import numpy as np
-
 from model import Encoder
 
 LEAST_COSINE = 0.96

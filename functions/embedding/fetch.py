@@ -51,8 +51,11 @@ def _download(url: str, file: Path) -> str:
                     digest.update(block)
                     out.write(block)
             return digest.hexdigest()
-        except OSError as error:  # all of urllib's, and connections that break off
-            failure = error
+        except urllib.error.HTTPError as error:
+            error.close()
+            failure = str(error)
+        except OSError as error:  # the rest of urllib's, and connections that break off
+            failure = str(error)
     sys.exit(f"{url}: {failure}")
 
 

@@ -12,6 +12,10 @@ from tokenizers import Encoding, Tokenizer
 
 Vectors = NDArray[np.float32]
 
+CHARACTERS_A_TOKEN = 16
+"""The most that a token of SentencePiece has. What lies behind `max_tokens` of such tokens cannot
+be read, and tokenising megabytes of it would take half a minute and a gigabyte."""
+
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
@@ -39,6 +43,7 @@ class Encoder:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens)
+        self._most_characters = CHARACTERS_A_TOKEN * max_tokens
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         """Vectors of `texts`; none of them may hold a lone surrogate.
@@ -48,12 +53,16 @@ class Encoder:
         # One text a run: int8 scales are taken over everything in a run, so that in a batch a
         # text's vector would depend on its neighbours (cosine down to .992 with itself alone, on
         # real weights). A batch would gain nothing for chunks: one already fills the processor.
-        encodings = self._tokenizer.encode_batch(list(texts))
+        encodings = self._tokenizer.encode_batch([text[: self._most_characters] for text in texts])
         vectors = np.stack([self._first_state(encoding) for encoding in encodings])
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.all(np.isfinite(norms) & (norms > 0)):
             raise ArithmeticError("the model computed a vector without a direction")
-        truncated = (index for index, encoding in enumerate(encodings) if encoding.overflowing)
+        truncated = (
+            index
+            for index, (text, encoding) in enumerate(zip(texts, encodings, strict=True))
+            if encoding.overflowing or len(text) > self._most_characters
+        )
         return Embedded(vectors / norms, tuple(truncated))
 
     def _first_state(self, encoding: Encoding) -> Vectors:

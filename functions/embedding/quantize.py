@@ -9,17 +9,16 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import onnx
+from check import LEAST_COSINE, least_cosine
+from model import Encoder
 from numpy.typing import NDArray
 from onnx import TensorProto, external_data_helper, helper, numpy_helper
 from onnxruntime.transformers.fusion_options import FusionOptions
 from onnxruntime.transformers.optimizer import optimize_by_fusion
-
-from check import LEAST_COSINE, least_cosine
-from model import Encoder
 
 LARGEST_IN_PRODUCT = 64
 """Of 127. A processor without VNNI adds two products of uint8 and int8 in 16 bits: 2 x 255 x 64
@@ -105,7 +104,7 @@ class _Int8:
         """states x weight = (int8 states x int8 weight) x scale of states x scales of columns."""
         (states, weight), (out,) = node.input, node.output
         if f"{weight}_int8" not in self._made:
-            int8, steps = _levels(self._values(weight), axis=0, largest=LARGEST_IN_PRODUCT)
+            int8, steps = to_levels(self._values(weight), axis=0, largest=LARGEST_IN_PRODUCT)
             self._outside(f"{weight}_int8", int8)
             self._inside(f"{weight}_steps", steps[0])
         parts = [f"{states}_{part}" for part in ("uint8", "step", "zero")]
@@ -127,7 +126,7 @@ class _Int8:
             spread = np.sqrt(np.einsum("ij,ij->j", values, values) / len(values))
             spread[spread == 0] = 1
             values = values / spread
-            int8, steps = _levels(values, axis=1, largest=LARGEST)
+            int8, steps = to_levels(values, axis=1, largest=LARGEST)
             self._outside(f"{table}_int8", int8)
             self._inside(f"{table}_steps", steps)
             self._inside(f"{table}_spread", spread)
@@ -137,7 +136,7 @@ class _Int8:
         self._add("Mul", [f"{out}_levels", f"{out}_steps"], [f"{out}_even"])
         self._add("Mul", [f"{out}_even", f"{table}_spread"], [out])
 
-    def _add(self, operator: str, inputs: list[str], outputs: list[str], **given: int) -> None:
+    def _add(self, operator: str, inputs: list[str], outputs: list[str], **given: Any) -> None:
         self._nodes[outputs[0]] = helper.make_node(operator, inputs, outputs, outputs[0], **given)
 
     def _values(self, name: str) -> NDArray[np.float32]:
@@ -158,7 +157,7 @@ class _Int8:
         self._made[name] = tensor
 
 
-def _levels(
+def to_levels(
     values: NDArray[np.float32], axis: int, largest: int
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """`values` as int8 levels x steps, one step for each line along `axis`."""

@@ -3,7 +3,6 @@
 import importlib.util
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,8 +52,8 @@ def tiny_int8(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def copied(tiny: Tiny, tmp_path: Path) -> Iterator[Path]:
+def copied(tiny: Tiny, tmp_path: Path) -> Path:
     """A tiny model to break."""
     folder = tmp_path / "copied"
     shutil.copytree(tiny.folder, folder)
-    yield folder
+    return folder

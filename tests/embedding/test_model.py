@@ -58,8 +58,16 @@ def test_a_text_is_cut_at_the_limit_and_said_to_be(tiny: Tiny) -> None:
     assert np.abs(embedded.vectors[0] - expected).max() < 1e-4
 
 
+def test_blanks_without_end_are_not_read_to_the_end(tiny: Tiny) -> None:
+    encoder = Encoder(tiny.folder, threads=1, max_tokens=12)
+    within, beyond = "数据".ljust(16 * 12), "数据".ljust(16 * 12 + 1)
+    embedded = encoder.embed([within, beyond])
+    assert embedded.truncated == (1,)
+    assert np.array_equal(embedded.vectors[0], embedded.vectors[1])
+
+
 def test_the_longest_text_needs_memory_that_grows_with_its_length_alone(int8: Encoder) -> None:
-    # Score matrices of all heads would need 1 GB here, and 17 GB with BGE-M3's heads and copies.
+    # One score matrix of all heads would need 1 GB here, and 4 GB in BGE-M3.
     import resource
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
