@@ -23,7 +23,7 @@ SEARCH_WIDTH = 200
 
 Recall@10 on 10,000 vectors of 1,024 dimensions (tests/benchmarks/bench_opensearch.py), without
 any neighbourhoods and around 200 topics: 0.33 and 0.97 with 10, 0.82 and 1.00 with 100, 0.94 and
-1.00 with 200, which takes a fifth longer than 100.
+1.00 with 200, which takes a tenth longer than 100.
 """
 
 BULK_BYTES = 4 * 1024 * 1024
