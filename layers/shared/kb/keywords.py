@@ -79,20 +79,22 @@ def _ranked(query: str, holders: Mapping[str, Sequence[str]]) -> tuple[Match, ..
     matches: list[Match] = []
     ranked: set[str] = set()
     for rank in sorted(alike):
-        best: dict[str, str] = {}
+        whole = not rank[0]
+        best: dict[str, tuple[str, float]] = {}
         for keyword in sorted(alike[rank], reverse=True):
+            named = keyword, _share(letters, _letters(keyword)) or _share(len(query), len(keyword))
             for key in holders[keyword]:
-                best[key] = keyword
-        coverage: dict[str, float] = {}
-        for keyword in alike[rank]:
-            one, other = letters, _letters(keyword)
-            if not one or not other:
-                one, other = len(query), len(keyword)
-            coverage[keyword] = one / other if one < other else other / one
-        for key in sorted(best.keys() - ranked):
-            matches.append(Match(key, best[key], not rank[0], coverage[best[key]]))
+                best[key] = named
+        for key in sorted(best.keys() - ranked) if ranked else sorted(best):
+            keyword, coverage = best[key]
+            matches.append(Match(key, keyword, whole, coverage))
         ranked.update(best)
     return tuple(matches)
+
+
+def _share(one: int, other: int) -> float:
+    """The smaller number over the larger; 0 where one is 0."""
+    return min(one, other) / max(one, other, 1)
 
 
 def _letters(text: str) -> int:
