@@ -1,7 +1,7 @@
 """The embedding function: {"texts": [...]} in, {"vectors", "model", "truncated"} out.
 
-What the caller must change is answered as {"error": {"code": "invalid_input", "message"}}; any
-other failure raises, so that Lambda marks it as a function error: an outage, to be tried again.
+What the caller must change is answered as {"error": {"code": "invalid_input", "message"}}; all else
+raises, which Lambda marks as a function error: an outage, to be tried again.
 """
 
 import os
@@ -64,8 +64,7 @@ def _threads(memory: str, processors: int) -> int:
     return min(-(-int(memory) // MEMORY_A_PROCESSOR), processors) if memory else processors
 
 
-_memory, _processors = os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", ""), os.cpu_count() or 1
 # At import: that is Lambda's init phase, which is over before the first request is served.
-_encoder = Encoder(
-    Path(os.environ["MODEL_FOLDER"]), _threads(_memory, _processors), max_tokens=MAX_TOKENS
-)
+_memory = os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
+_threads_used = _threads(_memory, os.cpu_count() or 1)
+_encoder = Encoder(Path(os.environ["MODEL_FOLDER"]), _threads_used, max_tokens=MAX_TOKENS)
