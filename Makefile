@@ -128,6 +128,6 @@ $(CHECKOV_STAMP): .venv-checkov/$(UV_STAMP)
 
 .PHONY: clean
 clean: ## Remove what the other targets made
-	rm -rf .venv .venv-sam .venv-checkov .aws-sam .kb build layers/shared/kb.egg-info
+	rm -rf .venv .venv-* .aws-sam .kb build layers/shared/kb.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
