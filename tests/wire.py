@@ -9,30 +9,44 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
-from botocore.awsrequest import AWSResponse
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+from botocore.httpsession import URLLib3Session
 from kb.ports import Hit, Vector
 
-Fault = Callable[[], AWSResponse]
-"""Raises, or answers in the service's stead."""
+Fault = Callable[[AWSPreparedRequest], AWSResponse | None]
+"""Gets a request; raises, or answers in the service's stead, or returns None to let it pass."""
 
 
-def connect_timeout() -> AWSResponse:
+def connect_timeout(_: AWSPreparedRequest) -> AWSResponse:
     raise ConnectTimeoutError(endpoint_url="https://dynamodb.example")
 
 
-def read_timeout() -> AWSResponse:
+def read_timeout(_: AWSPreparedRequest) -> AWSResponse:
     raise ReadTimeoutError(endpoint_url="https://dynamodb.example")
+
+
+def first_reply_lost() -> Fault:
+    """The service does what the first request says, but its reply never comes."""
+    sent: list[AWSResponse] = []
+
+    def fault(request: AWSPreparedRequest) -> None:
+        if not sent:
+            sent.append(URLLib3Session().send(request))
+            raise ReadTimeoutError(endpoint_url="https://dynamodb.example")
+
+    return fault
+
+
+def answered(body: object, status: int = 200) -> AWSResponse:
+    """The service's reply."""
+    return AWSResponse("https://dynamodb.example", status, {}, _Raw(json.dumps(body).encode()))
 
 
 def refused(code: str, status: int = 400) -> Fault:
     """An error of the service itself."""
-    body = json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "no"})
-
-    def answer() -> AWSResponse:
-        return AWSResponse("https://dynamodb.example", status, {}, _Raw(body.encode()))
-
-    return answer
+    error = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "no"}
+    return lambda _: answered(error, status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +112,7 @@ class Wire:
         time.sleep(self.delay)
         for part, fault in self._faults.items():
             if part in name:
-                return fault()
+                return fault(request)
         return None
 
     def received(self, **_: Any) -> None:
