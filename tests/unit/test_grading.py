@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kb.grading import EMBEDDED, SPECIFIED, Level, Profile, grade, similarity, squared_distance
 
 PRECISE, HIGH, REFERENCE = Level.PRECISE, Level.HIGHLY_RELEVANT, Level.REFERENCE
