@@ -62,6 +62,8 @@ class ApiClient:
             "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
             "isBase64Encoded": isinstance(body, bytes),
         }
+        event["headers"]["Origin"] = "https://console.example"
+        event["multiValueHeaders"]["Origin"] = ["https://console.example"]
         event["requestContext"] |= {"path": f"/v1{path}", "httpMethod": method}
         event["requestContext"]["identity"]["apiKeyId"] = caller
         answer = self._handler(event, Context("lookup"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, CORSConfig, Response
 from kb import api
-from kb.errors import KbError, NotFound
+from kb.errors import KbError, Misconfigured, NotFound
 from kb.routes import ROUTES, Request
 from kb.wiring import LookupParts, lookup_parts, warm_up
 
@@ -49,7 +49,8 @@ def no_route(_: Exception) -> Response[str]:
 
 @app.exception_handler(KbError)
 def refused(error: KbError) -> Response[str]:
-    logger.info("request_refused", extra={"cause": str(error)})
+    level = logging.ERROR if isinstance(error, Misconfigured) else logging.INFO
+    logger.log(level, "request_refused", extra={"cause": str(error)})
     return _failed(error)
 
 
