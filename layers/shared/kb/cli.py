@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 import typer
 
-from kb.commands import asking, browsing, checking, log, serving, settings_table, uploading
+from kb.commands import (
+    asking,
+    browsing,
+    checking,
+    evaluating,
+    log,
+    serving,
+    settings_table,
+    uploading,
+)
 from kb.commands.exits import ExitCode, code_of
 from kb.commands.screen import on_one_line
 from kb.errors import KbError
@@ -46,8 +55,10 @@ for command in (
     checking.check,
     uploading.upload,
     settings_table.settings,
+    evaluating.calibrate,
 ):
     app.command()(command)
+app.command("eval")(evaluating.evaluate)
 
 
 @app.callback(help=HELP)

@@ -1,5 +1,6 @@
 """AWS on this machine: moto behind 127.0.0.1, with what template.yaml declares."""
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -73,6 +74,14 @@ class LocalCloud:
             "READ_TIMEOUT": "60",
             "ANSWER_TIMEOUT": "600",
         }
+
+    def enter(self) -> None:
+        """Make this process see this cloud only, whatever account the shell is set up for."""
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            del os.environ[name]
+        os.environ.update(self.environment)
+        os.environ["AWS_CONFIG_FILE"] = os.devnull
+        os.environ["NO_PROXY"] = f"127.0.0.1,{os.environ.get('NO_PROXY', '')}".rstrip(",")
 
     def _name(self, resource: str) -> str:
         return f"{self._stack}-{resource}"

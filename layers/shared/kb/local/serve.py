@@ -43,7 +43,7 @@ def serve(folder: Path, port: int, console: Console) -> None:
     listener = _listen(port)
     moto = MotoServer()
     cloud = LocalCloud(moto, CHECKOUT / "template.yaml")
-    _become_the_cloud(cloud)
+    _settle_in(cloud)
     check_settings(os.environ, IngestSettings, LookupSettings)
     ingest_parts()
     lookup_parts()
@@ -97,13 +97,8 @@ def _listen(port: int) -> socket.socket:
     return listener
 
 
-def _become_the_cloud(cloud: LocalCloud) -> None:
-    """Make this process see the local cloud only, whatever account the shell is set up for."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]
-    os.environ.update(cloud.environment)
-    os.environ["AWS_CONFIG_FILE"] = os.devnull
-    os.environ["NO_PROXY"] = f"127.0.0.1,{os.environ.get('NO_PROXY', '')}".rstrip(",")
+def _settle_in(cloud: LocalCloud) -> None:
+    cloud.enter()
     os.environ.setdefault(CACHE, str(CHECKOUT / ".kb"))
     handler = logging.StreamHandler()
     handler.setFormatter(
