@@ -19,6 +19,10 @@ class CannotAsk(KbError):
     """The API did not answer, or not as this API does; the message says the way out."""
 
 
+class NoRoute(CannotAsk):
+    """This is an API of ours, or another version of it, without what was asked for."""
+
+
 class Api:
     """One address of the API. Each call returns the answer's JSON object.
 
@@ -27,19 +31,15 @@ class Api:
     """
 
     def __init__(self, url: str, key: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise WrongUsage(f"--url {url} is no address; one looks like http://127.0.0.1:8000")
+        host = _host_of(url)
         self.url = url.rstrip("/")
-        self.is_local = parts.hostname in LOOPBACK
+        self.is_local = host in LOOPBACK
         self._session = requests.Session()
         # A proxy for the outer world does not reach this machine.
         self._session.trust_env = not self.is_local
-        if key:
-            try:
-                key.encode("latin-1")
-            except UnicodeEncodeError as error:
-                raise WrongUsage("--api-key holds characters that no key has") from error
+        if not (key.isascii() and key.isprintable()):
+            raise WrongUsage("--api-key holds characters that no key has")
+        if key.strip():
             self._session.headers["x-api-key"] = key.strip()
 
     def get(self, path: str, **parameters: str) -> dict[str, Any]:
@@ -85,8 +85,8 @@ class Api:
             raise CannotAsk(
                 f"{self.url} did not answer within {READ_SECONDS} s; try again"
             ) from error
-        except (requests.RequestException, ValueError) as error:
-            # ValueError: an address that only the HTTP library finds fault with.
+        except (requests.RequestException, UnicodeError) as error:
+            # UnicodeError: a host name that cannot be one.
             raise CannotAsk(f"{self.url} cannot be asked ({type(error).__name__})") from error
         return self._answer_of(response, path)
 
@@ -118,8 +118,21 @@ class Api:
                     " or KB_API_KEY"
                 )
             case 404 if code == "not_found":
-                raise NotFound(message)
+                if path == "/document":
+                    raise NotFound(message)
+                raise NoRoute(f"{self.url} has no {path}; is --url the address of this API?")
             case 429:
                 raise CannotAsk("the key's calls are used up for now; try again later")
             case status:
                 raise CannotAsk(f"{self.url}{path} answers with status {status}: {message}")
+
+
+def _host_of(url: str) -> str:
+    """Raises WrongUsage where the address has none, or is none."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return parts.hostname
+    except ValueError:
+        pass
+    raise WrongUsage(f"--url {url} is no address; one looks like http://127.0.0.1:8000")

@@ -35,20 +35,16 @@ def lookup(
     """
     from kb.commands.api_client import Api
 
-    given = {
-        "query": question,
-        "session_id": session,
-        "section_title": section,
+    optional = {
+        "session_id": session or None,
+        "section_title": section or None,
         "part": part,
-        "domain": domain,
-        "force": force,
-        "request_id": request_id,
+        "domain": domain or None,
+        "force": force or None,
+        "request_id": request_id or None,
     }
-    body = {
-        name: value
-        for name, value in given.items()
-        if name == "query" or value not in ("", None, False)
-    }
+    given = {name: value for name, value in optional.items() if value is not None}
+    body: dict[str, Any] = {"query": question, **given}
     answer = Api(url, api_key).post("/lookup", body)
     if as_json:
         say_json(answer)

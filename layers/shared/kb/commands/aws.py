@@ -7,8 +7,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from kb.commands.api_client import Api, CannotAsk
-from kb.errors import KbError
+from kb.commands.api_client import Api, CannotAsk, NoRoute
 from kb.local import CLOUD_PATH
 
 CONNECTIONS = 16
@@ -21,9 +20,7 @@ def local_cloud(api: Api) -> Mapping[str, str] | None:
         return None
     try:
         cloud = api.get(CLOUD_PATH)
-    except CannotAsk:
-        raise
-    except KbError:
+    except NoRoute:
         return None
     return {name: str(value) for name, value in cloud.items()}
 
