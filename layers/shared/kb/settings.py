@@ -165,6 +165,7 @@ class IngestSettings(DocumentLimits, Shared):
     )
     tombstone_ttl: Lifetime = Field(7 * 86400, description="a removed document's row stays")
     read_timeout: Timeout = Field(5, description="to wait for DynamoDB, S3 or SQS in ingest")
+    write_patience: Timeout = Field(10, description="to ask a busy vector index again in ingest")
     embed_batch: Texts = Field(32, ge=1, le=64, description="in one call of the embedder")
     embedding_timeout: Timeout = Field(120, description="to wait for one batch of vectors")
     retry_delay: Delay = Field(
@@ -224,6 +225,7 @@ class LookupSettings(Shared):
     reload_after_idle: Seconds = Field(900, description="without a question, then all is reloaded")
     table_timeout: Timeout = Field(1, description="to wait for DynamoDB in a lookup")
     question_timeout: Timeout = Field(10, description="to wait for the question's vector")
+    search_patience: Timeout = Field(2, description="to ask a busy vector index again in a lookup")
     answer_timeout: Timeout = Field(
         27,
         description="an answer takes at most; time for a question's vector and four calls to"

@@ -70,7 +70,8 @@ def ingest_parts() -> IngestParts:
     """From the environment, at the first call. Raises Misconfigured naming every wrong setting."""
     settings = read_settings(IngestSettings, os.environ)
     embedder = _embedder(settings, settings.embedding_timeout)
-    return make_ingest(settings, embedder, _vector_index(settings, embedder))
+    index = _vector_index(settings, embedder, settings.write_patience)
+    return make_ingest(settings, embedder, index)
 
 
 @cache
@@ -78,7 +79,8 @@ def lookup_parts() -> LookupParts:
     """From the environment, at the first call. Raises Misconfigured naming every wrong setting."""
     settings = read_settings(LookupSettings, os.environ)
     embedder = _embedder(settings, settings.question_timeout)
-    return make_lookup(settings, embedder, _vector_index(settings, embedder))
+    index = _vector_index(settings, embedder, settings.search_patience)
+    return make_lookup(settings, embedder, index)
 
 
 def warm_up() -> None:
@@ -182,7 +184,7 @@ def _embedder(settings: Shared, timeout: float) -> Embedder:
             return EmbeddingFunction(client, function=settings.embedding_function)
 
 
-def _vector_index(settings: Shared, embedder: Embedder) -> VectorIndex:
+def _vector_index(settings: Shared, embedder: Embedder, patience: float) -> VectorIndex:
     match settings.vector_index:
         case "embedded":
             return _embedded_index(embedder.model, embedder.dimension)
@@ -199,6 +201,7 @@ def _vector_index(settings: Shared, embedder: Embedder) -> VectorIndex:
                 index=settings.opensearch_index,
                 model=embedder.model,
                 dimension=embedder.dimension,
+                patience=patience,
             )
 
 
