@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,6 @@ import boto3
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from botocore.httpsession import URLLib3Session
-from kb.ports import Hit, Vector
 
 Fault = Callable[[AWSPreparedRequest], AWSResponse | None]
 """Gets a request; raises, or answers in the service's stead, or returns None to let it pass."""
@@ -146,43 +145,24 @@ def watched() -> Iterator[Wire]:
     events.unregister("response-received.dynamodb", wire.received)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedEmbedder:
-    """An embedder whose calls the wire sees."""
-
-    embedder: Any
-    wire: Wire
-
-    @property
-    def model(self) -> str:
-        return str(self.embedder.model)
-
-    @property
-    def dimension(self) -> int:
-        return int(self.embedder.dimension)
-
-    def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        vectors: list[Vector] = self.embedder.embed_passages(texts)
-        return vectors
-
-    def embed_question(self, text: str) -> Vector:
-        with self.wire.seeing("embed"):
-            vector: Vector = self.embedder.embed_question(text)
-            return vector
+OUTSIDE = {"embed_question", "prepare", "search", "search_words", "rarity"}
+"""Methods of an embedder or index that go over the network in AWS."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedIndex:
-    """An index whose searches and preparation the wire sees."""
+class Watched:
+    """An embedder or index whose calls the wire sees."""
 
-    index: Any
-    wire: Wire
+    def __init__(self, port: Any, wire: Wire) -> None:
+        self._port = port
+        self._wire = wire
 
-    def prepare(self) -> None:
-        with self.wire.seeing("prepare"):
-            self.index.prepare()
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        if name not in OUTSIDE:
+            return found
 
-    def search(self, *arguments: Any, **named: Any) -> list[Hit]:
-        with self.wire.seeing("search"):
-            hits: list[Hit] = self.index.search(*arguments, **named)
-            return hits
+        def call(*arguments: Any, **named: Any) -> Any:
+            with self._wire.seeing(name):
+                return found(*arguments, **named)
+
+        return call
