@@ -1,5 +1,6 @@
 """Makes a small tokenizer file of XLM-RoBERTa's kind: Unigram, and <s> ... </s> around a text."""
 
+import itertools
 import string
 from pathlib import Path
 
@@ -12,13 +13,19 @@ CHINESE = (
 )
 
 
-def write_tokenizer(folder: Path) -> Path:
-    """Write tokenizer.json: words, letters and some Chinese characters; the rest is <unk>."""
+def write_tokenizer(folder: Path, size: int = 0) -> Path:
+    """Write tokenizer.json: words, letters and some Chinese characters; the rest is <unk>.
+
+    Filled up to `size` with words that no test has, for its weight alone.
+    """
     special = [(token, 0.0) for token in SPECIAL]
     characters = dict.fromkeys(
         "▁" + string.ascii_letters + string.digits + "。，？?.,;:|-#" + CHINESE
     )
     vocabulary = [*((word, -2.0) for word in WORDS), *((one, -4.0) for one in characters)]
+    rare = ("".join(letters) for letters in itertools.product("αβγδεζηθικλμνξοπρστυφχψω", repeat=4))
+    missing = size - len(special) - len(vocabulary)
+    vocabulary += [(word, -9.0) for word in itertools.islice(rare, max(missing, 0))]
     tokenizer = Tokenizer(models.Unigram([*special, *vocabulary], unk_id=SPECIAL.index("<unk>")))
     tokenizer.normalizer = normalizers.NFKC()
     split, mark = pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()
