@@ -57,6 +57,7 @@ def vectors(domain: str) -> dict[str, dict[str, tuple[Any, str]]]:
         "LookupRole": {
             "Check": ("es:ESHttpGet", f"{index}/_mapping"),
             "Search": ("es:ESHttpPost", f"{index}/_search"),
+            "WeighWords": ("es:ESHttpPost", f"{index}/_termvectors"),
             "Create": create,
         },
     }

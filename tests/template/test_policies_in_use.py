@@ -133,6 +133,7 @@ class Domain(Connection):
             "_refresh": {"_shards": {"failed": 0}},
             "_delete_by_query": {"failures": [], "timed_out": False, "version_conflicts": 0},
             "_search": {"hits": {"hits": []}},
+            "_termvectors": {"term_vectors": {}},
         }
         if self.asked == [("GET", "/kb-chunks/_mapping")]:
             missing = {"type": "index_not_found_exception"}
@@ -192,6 +193,14 @@ def test_ingest_may_ask_the_domain_all_that_it_asks(stack, index):
 def test_lookup_may_check_make_and_search_the_index_but_write_nothing(stack, index):
     index.prepare()
     index.search((1.0, 0.0), 3)
+    index.rarity("refund days")
+    index.search_words({"refund": 1.0}, 3)
+    assert {path for _, path in Domain.asked} == {
+        "/kb-chunks/_mapping",
+        "/kb-chunks-1",
+        "/kb-chunks/_search",
+        "/kb-chunks/_termvectors",
+    }
     assert refused(stack, "LookupRole") == []
     index.write([IndexedChunk("a.md", Version(1, "f"), 0, 1, "", "", "text", (1.0, 0.0))])
     assert refused(stack, "LookupRole") == [("POST", "/kb-chunks/_bulk")]
