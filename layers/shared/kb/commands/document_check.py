@@ -87,10 +87,11 @@ def check_document(file: MarkdownFile, limits: DocumentLimits) -> CheckedDocumen
 def place_of(text: str, value: str, field: str) -> tuple[int, int]:
     """Line and column at which a value of a frontmatter field stands, or else the field."""
     start = max(text.find(field), 0)
-    whole = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
-    match = whole.search(text, start + len(field))
-    offset = match.start() if match else text.find(value, start + len(field))
-    offset = offset if offset >= 0 else start
+    words = r"\s+".join(map(re.escape, value.split()))
+    after = start + len(field)
+    found = re.compile(rf"(?<!\w){words}(?!\w)").search(text, after)
+    found = found or re.compile(words).search(text, after)
+    offset = found.start() if found else start
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
