@@ -135,7 +135,7 @@ def test_sections_are_packed_up_to_the_limit_and_never_cut_where_they_fit() -> N
 
 
 def test_sections_that_fit_are_whole_also_where_paragraphs_would_even_the_parts() -> None:
-    sections = [f"# {n}\n\n{sentences(35)}\n\n{sentences(35)}" for n in range(3)]
+    sections = [f"# a\n\n{sentences(45)}\n\n{sentences(45)}", f"# b\n\n{sentences(20)}"]
     assert texts(split("\n\n".join(sections)).parts) == sections
 
 
@@ -178,15 +178,19 @@ def test_paragraphs_of_similar_length_stay_whole() -> None:
     assert texts(split(body, overlap=0).chunks) == body.split("\n\n")
 
 
-def test_paragraphs_and_list_items_are_cut_at_their_ends_rather_than_at_lines() -> None:
-    lines = [f"{number:02d}".ljust(59, "字") for number in range(17)]
-    paragraphs = ["\n".join(lines[:7]), "\n".join(lines[7:16])]
+@pytest.mark.parametrize("after", ["", "\n\n# b"])
+def test_chunks_end_with_paragraphs_rather_than_with_lines(after: str) -> None:
+    lines = [f"{number:02d}".ljust(59, "字") for number in range(16)]
+    first, second = "\n".join(lines[:7]), "\n".join(lines[7:12]) + after + "\n" * 2
+    chunks = texts(split(first + "\n\n" + second + "\n".join(lines[12:]), overlap=0).chunks)
+    assert [text[:2] for text in chunks] == ["00", "07"]
+
+
+def test_chunks_end_with_list_items_rather_than_with_lines() -> None:
+    lines = [f"{number:02d}".ljust(59, "字") for number in range(15)]
     items = ["- " + "\n  ".join(lines[at : at + 3]) for at in range(0, 15, 3)]
-    assert texts(split("\n\n".join(paragraphs), overlap=0).chunks) == paragraphs
-    assert [text[:4] for text in texts(split("\n".join(items), overlap=0).chunks)] in (
-        ["- 00", "- 06"],
-        ["- 00", "- 09"],
-    )
+    chunks = texts(split("\n".join(items), overlap=0).chunks)
+    assert [text[:4] for text in chunks] in (["- 00", "- 06"], ["- 00", "- 09"])
 
 
 @pytest.mark.parametrize(("size", "shared"), [(20, 100), (30, 90), (70, 70)])
@@ -224,6 +228,13 @@ def test_context_is_the_title_and_the_headings_around() -> None:
         ("B", "手册 > A > B"),
     ]
     assert chunks[2].text.endswith("# C\n\n尾")
+
+
+def test_context_of_a_section_does_not_name_the_ones_before_it() -> None:
+    body = "\n\n".join(f"{marks} {marks}\n\n{sentences(30)}" for marks in ("#", "##", "##", "#"))
+    body = body.replace("## ##", "## a", 1).replace("## ##", "## b").replace("# #\n", "# c\n")
+    contexts = [chunk.context for chunk in split(body, overlap=0).chunks]
+    assert contexts == ["手册 > c", "手册 > c > a", "手册 > c > b", "手册 > c"]
 
 
 def test_context_without_frontmatter_begins_with_the_first_heading() -> None:
@@ -293,26 +304,32 @@ def test_header_longer_than_half_a_chunk_is_not_repeated() -> None:
     assert max(len(text) for text in texts(pieces.chunks)) <= 800
 
 
+LONG = "a" * 34
+
+
 @pytest.mark.parametrize(
-    "tight",
+    ("first", "rest"),
     [
-        pytest.param(f"# a\n\n{sentences(40)}", id="paragraph after a heading"),
-        pytest.param(f"# a\n{sentences(40)}", id="line after a heading"),
-        pytest.param(f"# a?\n{sentences(40)}", id="line after a question"),
-        pytest.param(f"# a\n\n## b\n\n{sentences(39)}{'0' * 13}.", id="heading after a heading"),
+        pytest.param(f"# {LONG}\n", f"\n{sentences(40)}", id="paragraph after a heading"),
+        pytest.param(f"# {LONG}\n", sentences(40), id="line after a heading"),
+        pytest.param(f"# {LONG}?\n", sentences(40), id="line after a question"),
         pytest.param(
-            "|a|\n|-|\n" + "|cell 89 123456|\n" * 46 + "|0123456789|", id="rows after a header"
+            f"# {LONG}\n", f"\n## b\n\n{sentences(39)}{'0' * 13}.", id="heading after a heading"
+        ),
+        pytest.param(
+            f"|{LONG}|\n", f"|{'-' * 34}|\n" + "|cell 89 123456|\n" * 44, id="rows after a header"
         ),
     ],
 )
-def test_heading_stays_with_its_text_even_if_that_makes_one_chunk_more(tight: str) -> None:
-    before = sentences(39)
-    first, rest = tight.split("\n", 1)
+def test_heading_stays_with_its_text_even_if_that_makes_one_chunk_more(
+    first: str, rest: str
+) -> None:
+    before = sentences(38)
     assert len(f"{before}\n\n{first}") <= 800
     assert len(rest.strip()) <= 800
-    chunks = texts(split(f"{before}\n\n{tight}", overlap=0).chunks)
+    chunks = texts(split(f"{before}\n\n{first}{rest}", overlap=0).chunks)
     assert len(chunks) == 3
-    assert not any(text.endswith(first) for text in chunks)
+    assert not any(text.endswith(first.strip()) for text in chunks)
 
 
 def test_part_ends_before_a_heading_without_text_rather_than_after_it() -> None:
@@ -354,7 +371,7 @@ def test_indentation_at_a_cut_is_kept() -> None:
         pytest.param("👩\u200d👩\u200d👧\u200d👦", 1500, id="joined emoji"),
         pytest.param("👍🏽", 4000, id="skin tones"),
         pytest.param("🇩🇪", 4000, id="flags"),
-        pytest.param("한", 3000, id="hangul letters"),
+        pytest.param("\u1112\u1161\u11ab", 3000, id="hangul letters"),
         pytest.param("❤️", 4000, id="variation selectors"),
         pytest.param("नि", 4000, id="vowel signs"),
     ],

@@ -218,6 +218,12 @@ def test_long_keyword_is_dropped_and_said() -> None:
     )
 
 
+def test_keyword_of_just_the_length_is_kept() -> None:
+    reading = read(f"---\n{GOOD}---\n", keyword_length=1)
+    assert reading.frontmatter is not None
+    assert reading.frontmatter.keywords == ("k",)
+
+
 def test_block_whose_keywords_are_all_too_long_is_unusable() -> None:
     reading = read("---\ntitle: t\nsummary: s\nkeywords: [abc]\n---\n", keyword_length=2)
     assert reading.frontmatter is None

@@ -67,13 +67,24 @@ class BoundFinder:
         last = Bound(self._text_end(stop, start), stop, 0)
         if last.stop <= first.start:
             return []
+        bounds = [first]
+        for before, after in pairwise([first, *self._sections(first, last, whole), last]):
+            if whole and after.stop - before.start <= room(before):
+                bounds.append(after)
+            else:
+                bounds += self._finer(before, after, limit, room)
+        return bounds
+
+    def _finer(
+        self, before: Bound, after: Bound, limit: int, room: Callable[[Bound], int]
+    ) -> list[Bound]:
+        """The bounds after `before` up to `after`."""
         spacing = limit // GRAIN
-        bounds = [first, *self._sections(first, last, whole), last]
-        bounds = _refine(bounds, self._blocks, limit if whole else 0, spacing)
+        bounds = _refine([before, after], self._blocks, 0, spacing)
         bounds = _refine(bounds, self._lines, limit // FINE, spacing)
         bounds = _refine(bounds, self._sentences(room), limit // FINE, spacing)
         bounds = _refine(bounds, self._words, room, spacing)
-        return _refine(bounds, self._anywhere(limit), room, 0)
+        return _refine(bounds, self._anywhere(limit), room, 0)[1:]
 
     def _sections(self, before: Bound, after: Bound, whole: bool) -> Iterator[Bound]:
         low = bisect_right(self._headings, before.start)

@@ -57,7 +57,7 @@ def decode(data: bytes) -> str:
             try:
                 return data.decode(encoding)
             except UnicodeDecodeError as error:
-                damage = damage or f"begins as {name} but byte {error.start + 1} is none"
+                damage = f"begins as {name} but byte {error.start + 1} is none"
     if damage:
         raise Refused(f"{damage}; save it as UTF-8")
     try:
