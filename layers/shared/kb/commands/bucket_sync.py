@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -47,16 +48,16 @@ class Bucket:
         """Compare every document of the folder with the bucket."""
         stored = self._stored()
         plan = Plan()
-        with ThreadPoolExecutor(PARALLEL) as pool:
-            states = pool.map(lambda file: self._compared(file, stored.get(file.key)), files)
-            for state, file in zip(states, files, strict=True):
-                match state:
-                    case MarkdownFile():
-                        plan.unread.append(state)
-                    case True:
-                        plan.same[file.key] = stored[file.key]["LastModified"]
-                    case False:
-                        plan.put.append(file)
+        compare = {file.key: partial(self._compared, file, stored.get(file.key)) for file in files}
+        states = dict(at_once(compare))
+        for file in files:
+            match states[file.key]:
+                case MarkdownFile() as unread:
+                    plan.unread.append(unread)
+                case True:
+                    plan.same[file.key] = stored[file.key]["LastModified"]
+                case False:
+                    plan.put.append(file)
         kept = {file.key for file in files}
         # An unread folder stands for all that is below it.
         folders = tuple(file.key for file in plan.unread if file.key.endswith("/"))
