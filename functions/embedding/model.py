@@ -12,6 +12,12 @@ from tokenizers import Encoding, Tokenizer
 
 Vectors = NDArray[np.float32]
 
+INPUTS = {
+    "input_ids": "ids",
+    "attention_mask": "attention_mask",
+    "token_type_ids": "type_ids",
+}
+"""What a model may ask for, and what the tokenizer calls it."""
 CHARACTERS_A_TOKEN = 16
 """The most that a token of SentencePiece has. What lies behind `max_tokens` of such tokens cannot
 be read, and tokenising megabytes of it would take half a minute and a gigabyte."""
@@ -38,7 +44,9 @@ class Encoder:
         self._session = onnxruntime.InferenceSession(
             folder / "model.onnx", options, providers=["CPUExecutionProvider"]
         )
-        self._inputs = {declared.name for declared in self._session.get_inputs()}
+        self._inputs = [declared.name for declared in self._session.get_inputs()]
+        if not set(self._inputs) <= set(INPUTS):
+            raise ValueError(f"the model wants {self._inputs}; a text has {list(INPUTS)}")
         self._states = _hidden_states(self._session.get_outputs())
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
@@ -66,12 +74,9 @@ class Encoder:
         return Embedded(vectors / norms, tuple(truncated))
 
     def _first_state(self, encoding: Encoding) -> Vectors:
-        known = {
-            "input_ids": encoding.ids,
-            "attention_mask": encoding.attention_mask,
-            "token_type_ids": encoding.type_ids,
+        feed = {
+            name: np.array([getattr(encoding, INPUTS[name])], np.int64) for name in self._inputs
         }
-        feed = {name: np.array([known[name]], np.int64) for name in self._inputs}
         (states,) = self._session.run([self._states], feed)
         first: Vectors = states[0, 0]
         return first

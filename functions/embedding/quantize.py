@@ -103,15 +103,16 @@ class _Int8:
     def _linear(self, node: onnx.NodeProto) -> None:
         """states x weight = (int8 states x int8 weight) x scale of states x scales of columns."""
         (states, weight), (out,) = node.input, node.output
-        if f"{weight}_int8" not in self._made:
-            int8, steps = to_levels(self._values(weight), axis=0, largest=LARGEST_IN_PRODUCT)
-            self._outside(f"{weight}_int8", int8)
-            self._inside(f"{weight}_steps", steps[0])
+        made = f"{weight}_columns"
+        if made not in self._made:
+            levels, steps = to_levels(self._values(weight), axis=0, largest=LARGEST_IN_PRODUCT)
+            self._outside(made, levels)
+            self._inside(f"{made}_steps", steps[0])
         parts = [f"{states}_{part}" for part in ("uint8", "step", "zero")]
         self._add("DynamicQuantizeLinear", [states], parts)
-        self._add("MatMulInteger", [parts[0], f"{weight}_int8", parts[2]], [f"{out}_int32"])
+        self._add("MatMulInteger", [parts[0], made, parts[2]], [f"{out}_int32"])
         self._add("Cast", [f"{out}_int32"], [f"{out}_levels"], to=TensorProto.FLOAT)
-        self._add("Mul", [parts[1], f"{weight}_steps"], [f"{out}_steps"])
+        self._add("Mul", [parts[1], f"{made}_steps"], [f"{out}_steps"])
         self._add("Mul", [f"{out}_levels", f"{out}_steps"], [out])
 
     def _table(self, node: onnx.NodeProto) -> None:
@@ -121,20 +122,21 @@ class _Int8:
         they would leave the rest few levels (measured on real weights: cosine .9898, not .9948).
         """
         (table, rows), (out,) = node.input, node.output
-        if f"{table}_int8" not in self._made:
+        made = f"{table}_rows"
+        if made not in self._made:
             values = self._values(table)
             spread = np.sqrt(np.einsum("ij,ij->j", values, values) / len(values))
             spread[spread == 0] = 1
-            values = values / spread
-            int8, steps = to_levels(values, axis=1, largest=LARGEST)
-            self._outside(f"{table}_int8", int8)
-            self._inside(f"{table}_steps", steps)
-            self._inside(f"{table}_spread", spread)
-        self._add("Gather", [f"{table}_int8", rows], [f"{out}_int8"])
+            values = values / spread  # under the same name, so that a gigabyte is free again
+            levels, steps = to_levels(values, axis=1, largest=LARGEST)
+            self._outside(made, levels)
+            self._inside(f"{made}_steps", steps)
+            self._inside(f"{made}_spread", spread)
+        self._add("Gather", [made, rows], [f"{out}_int8"])
         self._add("Cast", [f"{out}_int8"], [f"{out}_levels"], to=TensorProto.FLOAT)
-        self._add("Gather", [f"{table}_steps", rows], [f"{out}_steps"])
+        self._add("Gather", [f"{made}_steps", rows], [f"{out}_steps"])
         self._add("Mul", [f"{out}_levels", f"{out}_steps"], [f"{out}_even"])
-        self._add("Mul", [f"{out}_even", f"{table}_spread"], [out])
+        self._add("Mul", [f"{out}_even", f"{made}_spread"], [out])
 
     def _add(self, operator: str, inputs: list[str], outputs: list[str], **given: Any) -> None:
         self._nodes[outputs[0]] = helper.make_node(operator, inputs, outputs, outputs[0], **given)

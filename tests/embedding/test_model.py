@@ -112,3 +112,12 @@ def test_a_model_without_one_output_of_states_is_refused(
     onnx.save_model(model, copied / "model.onnx")
     with pytest.raises(ValueError, match=f"{count} outputs"):
         Encoder(copied, threads=1, max_tokens=64)
+
+
+def test_a_model_that_wants_more_than_a_text_has_is_refused(copied: Path) -> None:
+    model = onnx.load(copied / "model.onnx", load_external_data=False)
+    wanted = onnx.helper.make_tensor_value_info("pixels", onnx.TensorProto.FLOAT, [1])
+    model.graph.input.append(wanted)
+    onnx.save_model(model, copied / "model.onnx")
+    with pytest.raises(ValueError, match="pixels"):
+        Encoder(copied, threads=1, max_tokens=64)

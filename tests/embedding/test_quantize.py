@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from model import Encoder
 from onnx import numpy_helper
+from xlm_r import TINY
 
 
 def matrix() -> st.SearchStrategy[np.ndarray]:
@@ -54,13 +55,33 @@ def test_int8_vectors_stay_near_the_fp32_ones(tiny: Tiny, tiny_int8: Path) -> No
 def test_every_matrix_is_int8_and_lies_beside_the_graph(tiny: Tiny, tiny_int8: Path) -> None:
     model = onnx.load(tiny_int8 / "model.onnx", load_external_data=False)
     outside = {t.name: t for t in model.graph.initializer if t.external_data}
-    matrices = {name for name, value in tiny.weights.items() if value.ndim == 2}
-    assert set(outside) == {f"{name}_int8" for name in matrices}
+    matrices = [name for name, value in tiny.weights.items() if value.ndim == 2]
+    kinds = {name: "rows" if name.startswith("embeddings.") else "columns" for name in matrices}
+    assert set(outside) == {f"{name}_{kind}" for name, kind in kinds.items()}
     assert {tensor.data_type for tensor in outside.values()} == {onnx.TensorProto.INT8}
     assert all(int(t.external_data[1].value) % quantize.PAGE == 0 for t in outside.values())
     assert (tiny_int8 / "tokenizer.json").read_bytes() == (
         tiny.folder / "tokenizer.json"
     ).read_bytes()
+
+
+def test_what_is_no_matrix_comes_along(tiny_int8: Path, copied: Path, tmp_path: Path) -> None:
+    """Here a tensor of three axes that is added to the states, in a file of its own."""
+    model = onnx.load(copied / "model.onnx", load_external_data=False)
+    moved = onnx.TensorProto(name="moved", dims=[1, 1, TINY.hidden], data_type=1, data_location=1)
+    moved.external_data.add(key="location", value="moved")
+    np.arange(TINY.hidden, dtype=np.float32).tofile(copied / "moved")
+    model.graph.initializer.append(moved)
+    (last,) = (node for node in model.graph.node if "token_embeddings" in node.output)
+    last.output[0] = "before"
+    add = onnx.helper.make_node("Add", ["before", "moved"], ["token_embeddings"])
+    model.graph.node.insert(list(model.graph.node).index(last) + 1, add)
+    onnx.save_model(model, copied / "model.onnx")
+    quantize.quantize(copied, tmp_path)
+    moving = np.arange(TINY.hidden, dtype=np.float32)
+    moving /= np.linalg.norm(moving)
+    assert np.min(encoder(tmp_path).embed(SAMPLES).vectors @ moving) > 0.99
+    assert np.max(encoder(tiny_int8).embed(SAMPLES).vectors @ moving) < 0.9
 
 
 def test_no_two_products_saturate_16_bits(tiny_int8: Path) -> None:
