@@ -325,8 +325,10 @@ def _validated(model: type[Model], environment: Mapping[str, str]) -> Model:
 
 
 def _faults(error: ValidationError, model: type[FromEnvironment]) -> Iterator[str]:
+    """Each fault as `VARIABLE: what is wrong`."""
     variables = variables_of(model)
     for fault in error.errors():
-        name = ".".join(map(str, fault["loc"]))
+        # Deeper places are pydantic's: which alternative of a type it tried.
+        name = str(fault["loc"][0]) if fault["loc"] else ""
         problem = "is missing" if fault["type"] == "missing" else fault["msg"]
         yield f"{variables.get(name, name)}: {problem.removeprefix('Value error, ')}"

@@ -62,7 +62,7 @@ def markdown_table() -> str:
     embedded = _with_embedded_model()
     rows = [
         (
-            f"`{variable}`",
+            " or ".join(f"`{name}`" for name in (variable, *_spellings(variable))),
             _default(field, embedded.get(variable)),
             _unit(field),
             field.description or "",
@@ -94,6 +94,12 @@ def _default(field: "FieldInfo", embedded: object) -> str:
     return f"{_number(field.default)}; {_number(embedded)} with the embedded model"
 
 
+def _spellings(variable: str) -> list[str]:
+    from kb.settings import OTHER_SPELLINGS
+
+    return [spelling for spelling, name in OTHER_SPELLINGS.items() if name == variable]
+
+
 def _unit(field: "FieldInfo") -> str:
     from kb.settings import Unit
 
@@ -101,13 +107,23 @@ def _unit(field: "FieldInfo") -> str:
 
 
 def _number(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    match value:
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}"
+        case str() | int():
+            return str(value)
+        case _:
+            return "one of its own"
 
 
 def _allowed(field: "FieldInfo") -> Iterator[str]:
     from typing import get_args
 
-    if choices := [one for one in get_args(field.annotation) if isinstance(one, str)]:
+    if field.annotation is bool:
+        yield "`true` or `false`"
+    elif choices := [one for one in get_args(field.annotation) if isinstance(one, str)]:
         yield " or ".join(f"`{choice}`" for choice in choices)
     signs = {"gt": "> ", "ge": "≥ ", "lt": "< ", "le": "≤ "}
     for constraint in field.metadata:
