@@ -9,6 +9,7 @@ import pytest
 from kb.documents import Version
 from kb.errors import Misconfigured
 from kb.ports import Hit, IndexedChunk, VectorIndex
+from kb.stores import opensearch_index
 
 FIRST = Version(1, "first")
 SECOND = Version(2, "second")
@@ -173,6 +174,31 @@ def test_removing_what_is_not_there_is_no_error(index: VectorIndex) -> None:
     index.remove_others("b", None, 9)
     index.remove_others("a", FIRST, 9)
     assert names(index.search(HERE, 10)) == [("a", FIRST, 0)]
+
+
+def test_versions_are_counted_for_all_documents_or_for_one(
+    index: VectorIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opensearch_index, "VERSIONS_AT_ONCE", 2)
+    other = Version(1, "other")
+    fill(
+        index,
+        *(chunk("a", FIRST, ordinal) for ordinal in range(3)),
+        chunk("a", other),
+        chunk("a", SECOND),
+        chunk("a b/文.md", FIRST),
+        chunk("ab", SECOND),
+    )
+    fill(index, chunk("a", FIRST))
+    index.write([chunk("late")])
+    of_a = [("a", FIRST, 3), ("a", other, 1), ("a", SECOND, 1)]
+    assert sorted(index.versions("a"), key=repr) == sorted(of_a, key=repr)
+    everything = [*of_a, ("a b/文.md", FIRST, 1), ("ab", SECOND, 1)]
+    assert sorted(index.versions(), key=repr) == sorted(everything, key=repr)
+    index.remove_others("a", None, 2)
+    index.remove_others("late", None, 2)
+    assert list(index.versions("a")) == []
+    assert list(index.versions("unknown")) == []
 
 
 def test_removed_document_can_be_written_again(index: VectorIndex) -> None:

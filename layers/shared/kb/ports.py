@@ -1,6 +1,6 @@
 """The two things that have two implementations: what embeds text and what searches vectors."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -88,6 +88,13 @@ class VectorIndex(Protocol):
 
         Chunks of higher revisions are a newer writer's and stay. What was written before the call
         is gone when it returns, also what was not refreshed.
+        """
+        ...
+
+    def versions(self, key: str | None = None) -> Iterator[tuple[str, Version, int]]:
+        """Each version of each document (None: of all) that has chunks, and how many it has.
+
+        In any order; what `search` would not see yet is not counted.
         """
         ...
 

@@ -1,7 +1,8 @@
 """The vector index in memory: exact search, and so the oracle for approximate ones."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 
@@ -66,6 +67,17 @@ class EmbeddedIndex:
                 revision, fingerprint, _ = identity
                 if revision <= through and Version(revision, fingerprint) != kept:
                     self._remove(key, identity)
+
+    def versions(self, key: str | None = None) -> Iterator[tuple[str, Version, int]]:
+        """Each version of each document (None: of all) that has chunks, and how many it has."""
+        with self._lock:
+            found = Counter(
+                (of, Version(revision, fingerprint))
+                for of in ([key] if key is not None else self._row_of)
+                for revision, fingerprint, _ in self._row_of.get(of, ())
+            )
+        for (of, version), count in found.items():
+            yield of, version, count
 
     def search(
         self,

@@ -79,6 +79,17 @@ class CatalogTable:
             ExpressionAttributeValues=to_item({":n": revision}),
         )
 
+    def remove(self, row: CatalogRow) -> None:
+        """Remove the row, unless it moved on."""
+        write_if(
+            "catalog",
+            self._client.delete_item,
+            TableName=self._table,
+            Key=to_item({"key": row.key}),
+            ConditionExpression="revision = :n",
+            ExpressionAttributeValues=to_item({":n": row.revision}),
+        )
+
     def load(self) -> Iterator[CatalogRow]:
         """Every row, tombstones too, page by page."""
         with answering("catalog"):

@@ -50,6 +50,13 @@ class KnowledgeBucket:
                 data = body.read() if size <= most else None
             return StoredObject(data, size, answer["LastModified"].isoformat(), answer["ETag"])
 
+    def keys(self) -> Iterator[str]:
+        """Every object's key, page by page, by byte order."""
+        with _answering():
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket)
+            for page in pages:
+                yield from (item["Key"] for item in page.get("Contents", ()))
+
     def etag(self, key: str) -> str | None:
         """That of the newest version, or None where there is none."""
         with _answering():

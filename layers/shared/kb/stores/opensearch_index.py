@@ -26,6 +26,9 @@ any neighbourhoods and around 200 topics: 0.33 and 0.97 with 10, 0.82 and 1.00 w
 1.00 with 200, which takes a tenth longer than 100.
 """
 
+VERSIONS_AT_ONCE = 1000
+"""Buckets of one answer; the service takes 10,000 by default."""
+
 BULK_BYTES = 4 * 1024 * 1024
 """Most of one bulk request; Amazon's smallest instances refuse 10 MB."""
 
@@ -106,6 +109,25 @@ class OpenSearchIndex:
             condition["must_not"] = [{"bool": {"filter": version}}]
         self._remove(condition)
 
+    def versions(self, key: str | None = None) -> Iterator[tuple[str, Version, int]]:
+        """Each version of each document (None: of all) that has chunks, and how many it has."""
+        names = ("key", "revision", "fingerprint")
+        versions: dict[str, Any] = {
+            "size": VERSIONS_AT_ONCE,
+            "sources": [{name: {"terms": {"field": name}}} for name in names],
+        }
+        body: dict[str, Any] = {"size": 0, "aggs": {"versions": {"composite": versions}}}
+        if key is not None:
+            body["query"] = {"term": {"key": key}}
+        while True:
+            found = self._asked("list the versions of", body)["aggregations"]["versions"]
+            for bucket in found["buckets"]:
+                of, revision, fingerprint = (bucket["key"][name] for name in names)
+                yield of, Version(revision, fingerprint), bucket["doc_count"]
+            if "after_key" not in found:
+                return
+            versions["after"] = found["after_key"]
+
     def search(
         self,
         vector: Vector,
@@ -153,16 +175,18 @@ class OpenSearchIndex:
             "stored_fields": ["section"],
             "sort": ["_score", "key", "ordinal", "revision", "fingerprint"],
         }
-        answer = self._requests.ask(
-            "search",
+        hits: list[dict[str, Any]] = self._asked("search", body)["hits"]["hits"]
+        return sorted(hits, key=_best_first)
+
+    def _asked(self, doing: str, body: Mapping[str, Any]) -> Any:
+        return self._requests.ask(
+            doing,
             lambda: self._client.search(
                 index=self.index,
                 body=body,
                 params={"allow_partial_search_results": "false"},
             ),
         )
-        hits: list[dict[str, Any]] = answer["hits"]["hits"]
-        return sorted(hits, key=_best_first)
 
     def _mappings(self) -> dict[str, Any]:
         """Index -> its mapping, for all that the alias or name leads to; empty: nothing."""
