@@ -2,8 +2,9 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -63,13 +64,20 @@ class Stub:
 
 
 @contextmanager
-def answering(status: int, body: str, **headers: str) -> Iterator[Stub]:
+def answering(
+    status: int, body: str, *, late: float = 0, busy: int = 0, **headers: str
+) -> Iterator[Stub]:
+    """Every answer comes after `late` seconds; the first `busy` ones are 429 instead."""
+
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
             length = int(self.headers.get("content-length", 0))
             sent = {name.lower(): value for name, value in self.headers.items()}
             stub.asked.append((self.command, self.path, sent, self.rfile.read(length)))
-            self.send_response(status)
+            time.sleep(late)
+            self.send_response(429 if len(stub.asked) <= busy else status)
             for name, value in headers.items():
                 self.send_header(name.replace("_", "-"), value)
             self.send_header("content-length", str(len(body.encode())))
@@ -77,6 +85,10 @@ def answering(status: int, body: str, **headers: str) -> Iterator[Stub]:
             self.wfile.write(body.encode())
 
         do_POST = do_DELETE = do_GET
+
+        def handle(self) -> None:
+            with suppress(ConnectionError):  # whoever asked did not wait
+                super().handle()
 
         def log_message(self, *_: object) -> None:
             pass
