@@ -1,9 +1,9 @@
 """Makes the indexes agree with one object of the bucket, as it is now; the row is the commit.
 
-Under each key, what is written carries the revision that its commit would give the row. All of
-a revision that the row has reached, but for what it serves, is therefore garbage: its writer's
-commit has failed or will, whether the writer is dead or only slow. So every look at a key ends by
-removing that, whoever wrote it, and nobody removes what a newer commit may need.
+What is written under a key carries the revision that its commit would give the row. All of a
+revision that the row has reached, but for what it serves, is garbage: its writer's commit has
+failed or will, whether the writer is dead or only slow. So every look at a key ends by removing
+that, whoever wrote it; and nobody ever removes what a newer commit may come to serve.
 """
 
 import logging
@@ -103,6 +103,10 @@ class Ingest:
                 new = self._indexed(key, row, stored)
         except Refused as refused:
             new = failed_row(key, row, str(refused))
+        if new is row and self._content.has_newer(key, row.revision):
+            # Left by a writer that died, or by one about to commit what the object was before:
+            # its commit must fail, so that nobody needs what it wrote.
+            new = replace(row, revision=row.revision + 1, cleanup_pending=True)
         if new is not row:
             new = replace(new, changed_at=int(self._now() * 1000))
             self._catalog.commit(new, expected_revision=new.revision - 1)

@@ -12,6 +12,8 @@ from kb.stores.dynamodb import Item, answering, from_item, read_all, to_item, wr
 
 OUTLINE = "outline"
 METADATA = "metadata"
+FIRST, LAST = "0", "~"
+"""What every id lies between."""
 NAMES = {
     OUTLINE: "the list of the document's sections",
     METADATA: "the document's frontmatter",
@@ -84,24 +86,36 @@ class ContentTable:
 
         Items of higher revisions are a newer writer's and stay.
         """
+        newer = _revision(through + 1)
+        ranges = [(FIRST, newer)]
+        if kept:
+            # What stays is not read: it is most of what there is.
+            ranges = [(FIRST, _item_id(kept, "")), (_after(kept), newer)]
         self._write_all(
             {"DeleteRequest": {"Key": to_item({"key": key, "item": item})}}
-            for item in self._items_before(_revision(through + 1), key)
-            if kept is None or not item.startswith(_item_id(kept, ""))
+            for first, end in ranges
+            for page in self._pages(key, first, end)
+            for item in page
         )
 
-    def _items_before(self, bound: str, key: str) -> Iterator[str]:
+    def has_newer(self, key: str, revision: int) -> bool:
+        """Whether items of a higher revision are there (consistent)."""
+        return any(self._pages(key, _revision(revision + 1), LAST, Limit=1))
+
+    def _pages(self, key: str, first: str, end: str, **limit: int) -> Iterator[list[str]]:
+        """Ids of the document's items from `first` up to `end`, neither of which is one."""
         with answering("content"):
             pages = self._client.get_paginator("query").paginate(
                 TableName=self._table,
                 ConsistentRead=True,
-                KeyConditionExpression="#key = :key AND #item < :bound",
+                KeyConditionExpression="#key = :key AND #item BETWEEN :first AND :end",
                 ProjectionExpression="#item",
                 ExpressionAttributeNames={"#key": "key", "#item": "item"},
-                ExpressionAttributeValues=to_item({":key": key, ":bound": bound}),
+                ExpressionAttributeValues=to_item({":key": key, ":first": first, ":end": end}),
+                **limit,
             )
             for page in pages:
-                yield from (from_item(item)["item"] for item in page["Items"])
+                yield [from_item(item)["item"] for item in page["Items"]]
 
     def _write_all(self, requests: Iterable[Item]) -> None:
         with answering("content"):
@@ -140,6 +154,11 @@ def _revision(number: int) -> str:
 
 def _item_id(version: Version, name: str) -> str:
     return f"{_revision(version.revision)}#{version.fingerprint}#{name}"
+
+
+def _after(version: Version) -> str:
+    """What all ids of the version are below, and those of later versions above."""
+    return f"{_revision(version.revision)}#{version.fingerprint}$"
 
 
 def _part_name(number: int) -> str:

@@ -1,0 +1,33 @@
+"""Calls that run side by side, one step at a time: a test decides who goes on, and until when."""
+
+from collections.abc import Callable
+from typing import Any
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+
+class Worker:
+    """`run`, which stands still except inside `step`."""
+
+    def __init__(self, run: Callable[[], Any]) -> None:
+        self._greenlet = greenlet(run)
+
+    @property
+    def is_done(self) -> bool:
+        return self._greenlet.dead
+
+    def step(self) -> None:
+        """Go on to the next `pause`, or to the end; what `run` raises comes out here."""
+        self._greenlet.parent = getcurrent()
+        self._greenlet.switch()
+
+    def kill(self) -> None:
+        """Die where it stands, of what no `except Exception` stops."""
+        self._greenlet.throw(GreenletExit)
+
+
+def pause(call: str = "") -> None:
+    """Where a worker may be stopped for any time: before each of its outside calls."""
+    here = getcurrent()
+    if here.parent:
+        here.parent.switch()
