@@ -31,7 +31,10 @@ class ServeScreen:
 
     @contextmanager
     def bar(self, name: str) -> Iterator["Bar"]:
-        """A bar below the lines while it lasts."""
+        """A bar below the lines while it lasts; in a pipe there is none."""
+        if not self._console.is_terminal:
+            yield Bar(None, name)
+            return
         with Progress(console=self._console, transient=True) as progress:
             yield Bar(progress, name)
 
@@ -90,12 +93,13 @@ class ServeScreen:
 class Bar:
     """How far a step is."""
 
-    def __init__(self, progress: Progress, name: str) -> None:
+    def __init__(self, progress: Progress | None, name: str) -> None:
         self._progress = progress
-        self._task = progress.add_task(name, total=None)
+        self._task = progress.add_task(name, total=None) if progress else None
 
     def at(self, done: int, total: int) -> None:
-        self._progress.update(self._task, completed=done, total=total)
+        if self._progress and self._task is not None:
+            self._progress.update(self._task, completed=done, total=total)
 
 
 def _counted(number: int, word: str) -> str:
