@@ -17,6 +17,7 @@ APPLICATION = {
     "semantic",
     "catalog",
     "views",
+    "doctor",
 }
 """What uses stores; all other modules of the package's top are pure."""
 

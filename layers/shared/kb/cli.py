@@ -10,6 +10,7 @@ from kb.commands import (
     asking,
     browsing,
     checking,
+    doctoring,
     evaluating,
     log,
     serving,
@@ -28,7 +29,8 @@ Exit codes:
   1  the system or the network failed
   2  wrong usage: another call is needed
   3  nothing was found
-  4  documents need their writer (check, upload), or a file is not up to date (settings)
+  4  documents need their writer (check, upload), something is not in order (doctor),
+     or a file is not up to date (settings)
 
 \b
 Example: kb serve --folder ./docs
@@ -54,6 +56,7 @@ for command in (
     log.sql,
     checking.check,
     uploading.upload,
+    doctoring.doctor,
     settings_table.settings,
     evaluating.calibrate,
 ):

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from kb.admission import parse_within, split_within, too_large
 from kb.catalog_row import failed_row, row_of, tombstone
 from kb.chunking import CHUNKER_VERSION, Pieces
-from kb.documents import CatalogRow, Status, Version, digest_of
+from kb.diagnosis import Expected
+from kb.documents import CatalogRow, Document, Status, Version, digest_of
 from kb.errors import Conflict, Refused, Unavailable
 from kb.ports import Embedder, IndexedChunk, Vector, VectorIndex
 from kb.settings import IngestSettings
 from kb.stores.catalog_table import CatalogTable
 from kb.stores.content_table import ContentTable, content_items
-from kb.stores.dynamodb import batches
+from kb.stores.dynamodb import Item, batches
 from kb.stores.knowledge_bucket import KnowledgeBucket, StoredObject
 from kb.vectors import check_vectors
 
@@ -63,9 +64,10 @@ class Ingest:
         self._now = now
         self._is_prepared = False
 
-    def reconcile(self, key: str) -> Outcome:
+    def reconcile(self, key: str, *, anew: bool = False) -> Outcome:
         """Index the object as it is now, or remove what is left of it.
 
+        `anew` writes its chunks, parts and row also where the catalog serves this content already.
         A document that cannot be indexed is an outcome, not an error. Raises Unavailable where
         something did not answer: the same call may work later, and until then the version
         served before stays. Raises Misconfigured where the index is not this system's.
@@ -79,7 +81,7 @@ class Ingest:
             row = self._catalog.read(key)
             stored = self._bucket.read(key, self._settings.document_bytes)
             try:
-                outcome = self._agree(key, row, stored)
+                outcome = self._agree(key, row, stored, anew)
             except Conflict:
                 logger.info("commit_conflict", extra={"key": key})
                 if row := self._catalog.read(key):
@@ -93,14 +95,51 @@ class Ingest:
             logger.info("object_changed", extra={"key": key})
         raise Unavailable("catalog", "other writers kept being faster")
 
-    def _agree(self, key: str, row: CatalogRow | None, stored: StoredObject | None) -> Outcome:
+    def expected(self, key: str, stored: StoredObject) -> Expected:
+        """What `reconcile` would make of the object; nothing is written or embedded.
+
+        Raises Refused where it cannot be indexed.
+        """
+        document = self._document(stored)
+        pieces = split_within(document, self._settings)
+        version = Version(0, self._fingerprint(document.content_hash))
+        self._items(key, version, document, pieces)
+        row = row_of(key, version, document, pieces, stored.stored_at, self._settings.row_bytes)
+        return Expected(row, len(pieces.chunks))
+
+    def overtake(self, key: str, revision: int) -> None:
+        """Make the row reach this revision, and remove what it does not serve up to there.
+
+        An attempt under way whose commit would reach it fails to commit, and starts over.
+        """
+        for _ in range(ATTEMPTS):
+            row = self._catalog.read(key)
+            if row is None:
+                return
+            new = row
+            if row.revision < revision:
+                changed_at = int(self._now() * 1000)
+                new = replace(row, revision=revision, changed_at=changed_at, cleanup_pending=True)
+            try:
+                if new is not row:
+                    self._catalog.commit(new, expected_revision=row.revision)
+            except Conflict:
+                logger.info("commit_conflict", extra={"key": key})
+                continue
+            self._clean_up(new)
+            return
+        raise Unavailable("catalog", "other writers kept being faster")
+
+    def _agree(
+        self, key: str, row: CatalogRow | None, stored: StoredObject | None, anew: bool
+    ) -> Outcome:
         """Make the row say what the object is, then remove what the row does not serve."""
         try:
             if stored is None:
                 expires_at = int(self._now() + self._settings.tombstone_ttl)
                 new = tombstone(key, row, expires_at)
             else:
-                new = self._indexed(key, row, stored)
+                new = self._indexed(key, row, stored, anew)
         except Refused as refused:
             new = failed_row(key, row, str(refused))
         if new is row and self._content.has_newer(key, row.revision):
@@ -113,15 +152,15 @@ class Ingest:
         self._clean_up(new)
         return Outcome(key, new.status, new.reason, changed=new is not row)
 
-    def _indexed(self, key: str, row: CatalogRow | None, stored: StoredObject) -> CatalogRow:
+    def _indexed(
+        self, key: str, row: CatalogRow | None, stored: StoredObject, anew: bool
+    ) -> CatalogRow:
         """The row for the object, its parts and chunks written; the one given if that says it."""
-        if stored.data is None:
-            raise too_large(stored.size, self._settings)
-        document = parse_within(stored.data, self._settings)
+        document = self._document(stored)
         revision = row.revision + 1 if row else 1
         fingerprint = self._fingerprint(document.content_hash)
         kept = None
-        if row and row.served and row.served.fingerprint == fingerprint:
+        if row and row.served and row.served.fingerprint == fingerprint and not anew:
             if row.status is not Status.FAILED:
                 return row
             kept = row.served
@@ -129,14 +168,23 @@ class Ingest:
         pieces = split_within(document, self._settings)
         new = row_of(key, version, document, pieces, stored.stored_at, self._settings.row_bytes)
         if kept is None:
-            metadata = document.frontmatter.metadata if document.frontmatter else {}
-            items = content_items(key, version, pieces.parts, pieces.outline, metadata)
+            items = self._items(key, version, document, pieces)
             vectors = self._embed(pieces)
             self._content.write(items)
             if vectors:
                 self._index.write(_chunks(new, version, pieces, vectors))
                 self._index.refresh()
         return replace(new, revision=revision)
+
+    def _document(self, stored: StoredObject) -> Document:
+        if stored.data is None:
+            raise too_large(stored.size, self._settings)
+        return parse_within(stored.data, self._settings)
+
+    @staticmethod
+    def _items(key: str, version: Version, document: Document, pieces: Pieces) -> list[Item]:
+        metadata = document.frontmatter.metadata if document.frontmatter else {}
+        return content_items(key, version, pieces.parts, pieces.outline, metadata)
 
     def _clean_up(self, row: CatalogRow) -> None:
         """Remove what is not served of the revisions up to the row's, and note that it is done."""

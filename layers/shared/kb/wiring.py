@@ -6,7 +6,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -30,8 +30,10 @@ from kb.stores.session_table import SessionMemory
 logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
+    from kb.doctor import Doctor
     from kb.ingest import Ingest
     from kb.stores.ingest_queue import IngestQueue
+    from kb.stores.knowledge_bucket import KnowledgeBucket
 
 CONNECTIONS = 32
 """Kept open to one service; threads of the local server share a client."""
@@ -46,6 +48,11 @@ class IngestParts:
     settings: IngestSettings
     ingest: Ingest
     queue: IngestQueue
+    bucket: KnowledgeBucket
+    catalog: CatalogTable
+    content: ContentTable
+    index: VectorIndex
+    embedder: Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,12 @@ class LookupParts:
 @cache
 def ingest_parts() -> IngestParts:
     """From the environment, at the first call. Raises Misconfigured naming every wrong setting."""
-    settings = read_settings(IngestSettings, os.environ)
+    return ingest_parts_of(os.environ)
+
+
+def ingest_parts_of(environment: Mapping[str, str]) -> IngestParts:
+    """From an ingest function's environment, new ones. Raises Misconfigured as above."""
+    settings = read_settings(IngestSettings, environment)
     embedder = _embedder(settings, settings.embedding_timeout)
     index = _vector_index(settings, embedder, settings.write_patience)
     return make_ingest(settings, embedder, index)
@@ -106,10 +118,13 @@ def make_ingest(
     dynamodb, s3, sqs = (
         _client(service, settings, settings.read_timeout) for service in ("dynamodb", "s3", "sqs")
     )
+    bucket = KnowledgeBucket(s3, settings.knowledge_bucket)
+    catalog = CatalogTable(dynamodb, settings.catalog_table)
+    content = ContentTable(dynamodb, settings.content_table)
     ingest = Ingest(
-        bucket=KnowledgeBucket(s3, settings.knowledge_bucket),
-        catalog=CatalogTable(dynamodb, settings.catalog_table),
-        content=ContentTable(dynamodb, settings.content_table),
+        bucket=bucket,
+        catalog=catalog,
+        content=content,
         index=index,
         embedder=embedder,
         settings=settings,
@@ -121,7 +136,22 @@ def make_ingest(
         delay=settings.retry_delay,
         delay_most=settings.retry_delay_most,
     )
-    return IngestParts(settings, ingest, queue)
+    return IngestParts(settings, ingest, queue, bucket, catalog, content, index, embedder)
+
+
+def make_doctor(parts: IngestParts, now: Callable[[], float] = time.time) -> Doctor:
+    """`now` returns seconds since 1970."""
+    from kb.doctor import Doctor
+
+    return Doctor(
+        ingest=parts.ingest,
+        bucket=parts.bucket,
+        catalog=parts.catalog,
+        content=parts.content,
+        index=parts.index,
+        document_bytes=parts.settings.document_bytes,
+        now=now,
+    )
 
 
 def make_lookup(
@@ -193,7 +223,7 @@ def _vector_index(settings: Shared, embedder: Embedder, patience: float) -> Vect
 
             client = connect(
                 settings.opensearch_endpoint,
-                region=os.environ.get("AWS_REGION", ""),
+                region=os.environ.get("AWS_REGION") or boto3.Session().region_name or "",
                 timeout=settings.vectors_timeout,
             )
             return OpenSearchIndex(

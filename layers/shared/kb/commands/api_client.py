@@ -1,6 +1,8 @@
 """The API as the commands call it: a deployed one, or that of `kb serve`."""
 
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,6 +53,17 @@ class Api:
     def delete(self, path: str, **parameters: str) -> dict[str, Any]:
         return self._call("DELETE", path, parameters)
 
+    def lines(self, path: str, **parameters: str) -> Iterator[Any]:
+        """POST; the answer's lines, each a JSON value, as they come, however long it takes."""
+        with self._asking():
+            response = self._session.post(
+                self.url + path, params=parameters, timeout=(CONNECT_SECONDS, None), stream=True
+            )
+            if not response.ok:
+                self._answer_of(response, path)
+            for line in response.iter_lines():
+                yield json.loads(line)
+
     def documents(self, **filters: str) -> Iterator[dict[str, Any]]:
         """GET /documents, page by page."""
         page = {"next": ""}
@@ -68,7 +81,7 @@ class Api:
         parameters: Mapping[str, str],
         body: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        try:
+        with self._asking():
             response = self._session.request(
                 method,
                 self.url + path,
@@ -78,6 +91,12 @@ class Api:
                 # The key is for this address alone.
                 allow_redirects=False,
             )
+        return self._answer_of(response, path)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            yield
         except requests.ConnectionError as error:
             way_out = "start one with kb serve, or name another with --url or KB_URL"
             raise CannotAsk(f"nothing answers at {self.url}; {way_out}") from error
@@ -88,7 +107,6 @@ class Api:
         except (requests.RequestException, UnicodeError) as error:
             # UnicodeError: a host name that cannot be one.
             raise CannotAsk(f"{self.url} cannot be asked ({type(error).__name__})") from error
-        return self._answer_of(response, path)
 
     def _answer_of(self, response: requests.Response, path: str) -> dict[str, Any]:
         try:

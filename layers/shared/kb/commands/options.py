@@ -18,3 +18,11 @@ ApiKey = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Stack = Annotated[
+    str,
+    typer.Option(
+        envvar="KB_STACK",
+        show_default=False,
+        help="Deployed stack, whose ingest function's environment names the rest.",
+    ),
+]

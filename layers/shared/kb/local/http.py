@@ -12,8 +12,9 @@ from werkzeug.datastructures import Headers
 from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
-from kb.local import CLOUD_PATH
+from kb.local import CLOUD_PATH, DOCTOR_PATH
 from kb.local.cloud import QuietRequests
+from kb.local.examination import examined
 from kb.local.functions import Context, Handler
 
 BODY_MOST = 10 * 1024 * 1024
@@ -67,6 +68,9 @@ class Gateway:
         request.max_content_length = BODY_MOST
         if (request.method, request.path) == ("GET", CLOUD_PATH):
             return Response(self._cloud, mimetype="application/json")(environ, start_response)
+        if (request.method, request.path) == ("POST", DOCTOR_PATH):
+            lines = examined(repair="fix" in request.args)
+            return Response(lines, mimetype="application/x-ndjson")(environ, start_response)
         status, headers, data = self.call(
             request.method,
             request.path,

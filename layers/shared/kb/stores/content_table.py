@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -98,6 +99,26 @@ class ContentTable:
             for item in page
         )
 
+    def versions(self, key: str | None = None) -> Iterator[tuple[str, Version, int]]:
+        """Each version of each document (None: of all) that has items, and how many it has.
+
+        Of one document it is as it is now (consistent).
+        """
+        with answering("content"):
+            if key is None:
+                pages = self._client.get_paginator("scan").paginate(
+                    TableName=self._table,
+                    ProjectionExpression="#key, #item",
+                    ExpressionAttributeNames={"#key": "key", "#item": "item"},
+                )
+                ids = ((item["key"], item["item"]) for page in pages for item in _plain(page))
+                found = Counter((of, _version(item)) for of, item in ids)
+            else:
+                pages = self._pages(key, FIRST, LAST)
+                found = Counter((key, _version(item)) for page in pages for item in page)
+        for (of, version), count in found.items():
+            yield of, version, count
+
     def has_newer(self, key: str, revision: int) -> bool:
         """Whether items of a higher revision are there (consistent)."""
         return any(self._pages(key, _revision(revision + 1), LAST, Limit=1))
@@ -147,6 +168,11 @@ def content_items(
     return items
 
 
+def items_of(row: CatalogRow) -> int:
+    """How many items the row's served version has."""
+    return row.parts + len(NAMES)
+
+
 def _revision(number: int) -> str:
     """Twelve digits, so that ids sort as revisions do."""
     return f"{number:012d}"
@@ -154,6 +180,15 @@ def _revision(number: int) -> str:
 
 def _item_id(version: Version, name: str) -> str:
     return f"{_revision(version.revision)}#{version.fingerprint}#{name}"
+
+
+def _version(item_id: str) -> Version:
+    revision, fingerprint, _ = item_id.split("#", 2)
+    return Version(int(revision), fingerprint)
+
+
+def _plain(page: Item) -> Iterator[Item]:
+    return map(from_item, page["Items"])
 
 
 def _after(version: Version) -> str:

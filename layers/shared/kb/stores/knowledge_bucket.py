@@ -50,7 +50,7 @@ class KnowledgeBucket:
                 data = body.read() if size <= most else None
             return StoredObject(data, size, answer["LastModified"].isoformat(), answer["ETag"])
 
-    def keys(self) -> Iterator[str]:
+    def list_keys(self) -> Iterator[str]:
         """Every object's key, page by page, by byte order."""
         with _answering():
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket)
