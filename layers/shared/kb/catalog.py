@@ -31,6 +31,7 @@ class Catalog:
         self._overlap = overlap
         self._idle = idle
         self._refreshing = threading.Lock()
+        self._learning = threading.Lock()
         self._looked_at: float | None = None
         self._rows: dict[str, CatalogRow] = {}
         self._keys_of_content: dict[str, set[str]] = {}
@@ -60,16 +61,21 @@ class Catalog:
         wanted = list(keys)
         found = self._table.read_many(wanted)
         self.learn(found.values())
-        for key in wanted:
-            if key not in found:
-                self._forget(key)
+        self._forget(key for key in wanted if key not in found)
 
     def learn(self, rows: Iterable[CatalogRow]) -> None:
-        """Take over rows that are newer than those held."""
-        for row in rows:
-            held = self._rows.get(row.key)
-            if held is None or row.revision >= held.revision:
+        """Take over rows that are newer than those held, all at once."""
+        with self._learning:
+            newer: dict[str, CatalogRow] = {}
+            for row in rows:
+                if _is_newer(row, newer.get(row.key) or self._rows.get(row.key)):
+                    newer[row.key] = row
+            for row in newer.values():
                 self._hold(row)
+            self._keywords.put_all(
+                (row.key, row.keywords if row.served else (), row.content_hash)
+                for row in newer.values()
+            )
 
     def row(self, key: str) -> CatalogRow | None:
         """The row of a document that can be served, else None."""
@@ -98,9 +104,9 @@ class Catalog:
 
     def _reload(self) -> None:
         rows = {row.key: row for row in self._table.load()}
-        for key in self._rows.keys() - rows.keys():
-            self._forget(key)
+        gone = self._rows.keys() - rows.keys()
         self.learn(rows.values())
+        self._forget(gone)
 
     def _hold(self, row: CatalogRow) -> None:
         """Put the row in place of the one held, never leaving a moment without either."""
@@ -110,18 +116,26 @@ class Catalog:
             self._keys_of_content.setdefault(row.content_hash, set()).add(row.key)
         if held and (not row.served or held.content_hash != row.content_hash):
             self._drop_content(held)
-        if row.served and row.keywords:
-            self._keywords.put(row.key, row.keywords, row.content_hash)
-        else:
-            self._keywords.remove(row.key)
 
-    def _forget(self, key: str) -> None:
-        if held := self._rows.pop(key, None):
-            self._keywords.remove(key)
-            self._drop_content(held)
+    def _forget(self, keys: Iterable[str]) -> None:
+        with self._learning:
+            for key in keys:
+                if held := self._rows.pop(key, None):
+                    self._keywords.remove(key)
+                    self._drop_content(held)
 
     def _drop_content(self, row: CatalogRow) -> None:
         keys = self._keys_of_content.get(row.content_hash, set())
         keys.discard(row.key)
         if not keys:
             self._keys_of_content.pop(row.content_hash, None)
+
+
+def _is_newer(row: CatalogRow, held: CatalogRow | None) -> bool:
+    """Whether the row was committed after the one held.
+
+    A document that comes back after its tombstone has expired counts its revisions from 1 again.
+    """
+    if held is None or row.revision > held.revision:
+        return True
+    return held.expires_at is not None and row.changed_at > held.expires_at * 1000
