@@ -9,10 +9,12 @@ from kb.evidence import Background
 from kb.grading import squared_distance
 from kb.ports import Hit, WordHit
 
-WORDS_WEIGHT = 12.0
+WORDS_WEIGHT = 20.0
 """Standard deviations of cosine that a chunk gains with every word of the question.
 
-Found by trial on two labelled sets: hit@1 .868 and .987, where vectors alone give .821 and .957.
+Found by trial on three labelled sets: with 12, 20 and 30 hit@1 is .89, .87 and .87 on English
+operations, .98, .98 and .99 on Chinese encyclopedia text, and .64, .67 and .67 on documents of both
+languages, where vectors alone give .83, .96 and .58.
 """
 BM25_MOST = 2.2
 """k1 + 1: what a word's BM25 score, over its rarity, stays below."""
@@ -44,7 +46,7 @@ def rank(
 ) -> list[Ranked]:
     """All chunks of both searches, best first; equal ranks by key, then ordinal.
 
-    rank = z(cosine) + 12 · coverage · BM25 / (2.2 · Σ rarity). Word scores count by how much of
+    rank = z(cosine) + 20 · coverage · BM25 / (2.2 · Σ rarity). Word scores count by how much of
     the question they cover, since a question in another language than the documents shares only
     names and numbers with them, and those mislead: there, plain rank fusion gave hit@1 .25 where
     vectors alone gave .73.

