@@ -1,10 +1,15 @@
 """The queue's messages, taken to the ingest handler as Lambda's event source mapping does."""
 
+import logging
 import threading
 from typing import Any
 
 from kb.local.functions import Context, Handler
 
+logger = logging.getLogger(__name__)
+
+RETURN_SECONDS = 10
+"""Until messages come back whose handler crashed."""
 POLL_SECONDS = 0.2
 """Between looks at an empty queue. moto would hold a long poll while everybody waits."""
 
@@ -44,7 +49,12 @@ class EventSource:
         ).get("Messages", [])
         if not messages:
             return 0
-        answer = self._handler({"Records": [_record(m) for m in messages]}, Context("ingest"))
+        try:
+            answer = self._handler({"Records": [_record(m) for m in messages]}, Context("ingest"))
+        except Exception:  # a fault of the function: Lambda would keep the messages too
+            logger.exception("ingest_crashed")
+            self._return(messages)
+            return len(messages)
         failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
         for message in messages:
             if message["MessageId"] not in failed:
@@ -52,6 +62,15 @@ class EventSource:
                     QueueUrl=self._queue_url, ReceiptHandle=message["ReceiptHandle"]
                 )
         return len(messages)
+
+    def _return(self, messages: list[dict[str, Any]]) -> None:
+        """Let the messages come back soon, not after the queue's half an hour."""
+        for message in messages:
+            self._sqs.change_message_visibility(
+                QueueUrl=self._queue_url,
+                ReceiptHandle=message["ReceiptHandle"],
+                VisibilityTimeout=RETURN_SECONDS,
+            )
 
     def _work(self) -> None:
         while not self._stopping.is_set():
