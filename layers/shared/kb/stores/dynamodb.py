@@ -47,10 +47,8 @@ def _plain(value: Any) -> Any:
             return value
 
 
-class Throttled(BotoCoreError):
+class Throttled(Exception):
     """The service left items of a batch unprocessed, time and again."""
-
-    fmt = "items of a batch stay unprocessed"
 
 
 @contextmanager
@@ -60,7 +58,7 @@ def answering(what: str) -> Iterator[None]:
         yield
     except ClientError as error:
         raise Unavailable(what, error.response["Error"]["Code"]) from error
-    except BotoCoreError as error:
+    except (BotoCoreError, Throttled) as error:
         raise Unavailable(what, type(error).__name__) from error
 
 
