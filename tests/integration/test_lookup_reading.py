@@ -188,6 +188,15 @@ def test_forced_text_is_given_again_and_logged_so(system: System, api: ApiClient
     assert (repeat["primary"], reason_of(api, repeat)) == (None, "SECTION_ALREADY_RETRIEVED")
 
 
+def test_forced_section_begins_at_its_beginning(system: System, api: ApiClient) -> None:
+    system.ingest("a/long.md", markdown("全文", "[长文]", ONE_HEADING))
+    parts = [
+        api.ask("长文", session_id="s1", section_title="全文", force=force)["primary"]["part"]
+        for force in (False, False, True, False)
+    ]
+    assert parts == [1, 2, 1, 3]
+
+
 def test_retry_of_a_request_gets_the_same_text(system: System, api: ApiClient) -> None:
     system.ingest("a/long.md", markdown("全文", "[长文]", ONE_HEADING))
     asked = {"session_id": "s1", "section_title": "全文"}

@@ -81,6 +81,7 @@ def test_session_id_is_any_text(system: System, api: ApiClient, session_id: str)
     ("one", "other"),
     [
         (("a", "b#c"), ("a#b", "c")),
+        (("ab", "c"), ("a", "bc")),
         (("a", 'b", "c'), ('a", "b', "c")),
         (("key-1", "s1"), ("key-2", "s1")),
         (("a", "s1"), ("a", "s1 ")),

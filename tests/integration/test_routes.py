@@ -17,12 +17,13 @@ def listed(api: ApiClient, **parameters: str) -> list[Any]:
     """Every document of every page."""
     documents: list[Any] = []
     token = ""
-    while True:
+    for _ in range(10):
         page = api.get("/documents", **parameters, **({"next": token} if token else {})).json
         assert page.keys() == {"documents", "next"}
         documents += page["documents"]
         if not (token := page["next"]):
             return documents
+    raise AssertionError("the pages do not end")
 
 
 def test_documents_are_listed_by_key_with_their_state(system: System, api: ApiClient) -> None:
@@ -90,12 +91,11 @@ def test_pages_lead_to_the_end_each_document_once(api: ApiClient) -> None:
     stored_rows(api, [CatalogRow(key, 1, Status.FAILED, 1, domain="a") for key in keys])
     sizes: list[int] = []
     token = ""
-    while True:
+    for _ in range(3):
         page = api.get("/documents", **({"next": token} if token else {})).json
         sizes.append(len(page["documents"]))
-        if not (token := page["next"]):
-            break
-    assert sizes == [100, 100, 5]
+        token = page["next"]
+    assert (sizes, token) == ([100, 100, 5], None)
     assert [row["key"] for row in listed(api)] == keys
     assert [row["key"] for row in listed(api, domain="a", status="failed")] == keys
 

@@ -1,8 +1,7 @@
 """No step of an answer takes the time of a later one."""
 
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -75,36 +74,40 @@ def test_result_and_error_of_a_call_are_passed_on(threads: ThreadPoolExecutor) -
         deadline.call(Step.READ, "content", divmod, 7, 0)
 
 
+class Hanging(Future[str]):
+    """Answers never; keeps how long it was waited for."""
+
+    waited: float | None = None
+
+    def result(self, timeout: float | None = None) -> str:
+        self.waited = timeout
+        raise TimeoutError
+
+
 @pytest.mark.parametrize(
-    ("step", "now", "is_over"),
+    ("step", "now", "left"),
     [
-        (Step.START, 4.9, False),
-        (Step.START, 5.0, True),
-        (Step.SEARCH, 14.9, False),
-        (Step.SEARCH, 15.0, True),
-        (Step.READ, 19.0, True),
-        (Step.MARK, 23.0, True),
-        (Step.LOG, 26.9, False),
-        (Step.LOG, 27.0, True),
-        (Step.LOG, 99.0, True),
+        (Step.START, 0.5, 4.5),
+        (Step.START, 5.0, 0),
+        (Step.SEARCH, 0.5, 14.5),
+        (Step.SEARCH, 14.5, 0.5),
+        (Step.READ, 1, 18),
+        (Step.MARK, 1, 22),
+        (Step.LOG, 26.5, 0.5),
+        (Step.LOG, 99, 0),
     ],
 )
-def test_call_is_waited_for_until_its_step_is_over(
-    threads: ThreadPoolExecutor, step: Step, now: float, is_over: bool
+def test_call_is_waited_for_until_later_steps_need_the_time(
+    threads: ThreadPoolExecutor, step: Step, now: float, left: float
 ) -> None:
     times = iter([0.0, now])
     deadline = Deadline(TIMEOUTS, threads, lambda: next(times))
-    answered = threading.Event()
-    if not is_over:
-        answered.set()
-    future = deadline.start(answered.wait)
-    if is_over:
-        with pytest.raises(Unavailable) as error:
-            deadline.wait(step, "catalog", future)
-        assert str(error.value) == "catalog did not answer (took too long)"
-    else:
-        assert deadline.wait(step, "catalog", future) is True
-    answered.set()
+    future = Hanging()
+    with pytest.raises(Unavailable) as error:
+        deadline.wait(step, "catalog", future)
+    assert str(error.value) == "catalog did not answer (took too long)"
+    assert future.waited == left
+    assert future.cancelled()
 
 
 def test_what_is_done_already_counts_even_too_late(threads: ThreadPoolExecutor) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kb.errors import Unavailable
 from kb.stores.dynamodb import Item, answering, from_item, to_item, write_all, write_if
 
 
@@ -53,6 +54,8 @@ class SessionContents:
 
 
 NOTHING_READ = SessionContents({})
+ATTEMPTS = 4
+"""Tries of a mark while other calls replace what is in its way; the second nearly always does."""
 WHOLE = "whole"
 """Stands for a document's text where the caller names no part of it."""
 
@@ -105,13 +108,16 @@ class SessionMemory:
         this very one, sent twice because its reply got lost.
         """
         mark = _Mark(domain, document, part, content_hash, request)
-        while (there := self._add(session, mark)) is not None:
+        for _ in range(ATTEMPTS):
+            there = self._add(session, mark)
+            if there is None:
+                return True
             if self._is_live(there):
                 return bool(request) and mark.answer in there["answers"]
             if self._replace_expired(session, mark):
-                break
+                return True
             # Another call has just replaced or cleared the expired item: look again.
-        return True
+        raise Unavailable("session", "an item keeps changing")
 
     def is_doc_retrieved(self, session: str, document: str) -> bool:
         """Whether any text of the document was delivered in the session."""
