@@ -126,6 +126,7 @@ def system(cloud: LocalCloud) -> System:
         "RETRIEVAL_NORMALIZATION_MAX_L2_DISTANCE": "2.0",
         "RETRIEVAL_HIGHLY_RELEVANT_THRESHOLD": "0.75",
         "RETRIEVAL_REFERENCE_THRESHOLD": "0.5",
+        "RETRIEVAL_CALIBRATION": "none",
     }
     return System(cloud, embedder, index, Clock(), specified)
 

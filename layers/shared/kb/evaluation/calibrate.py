@@ -18,8 +18,12 @@ STEPS = 50
 BOOTSTRAPS = 400
 UNANSWERABLE_FIRED_MOST = 0.05
 """Share of a set's unanswerable questions that may get HIGHLY_RELEVANT."""
-OFF_TOPIC_FOUND_MOST = 0.03
-"""Share of off-topic questions that may be answered at all."""
+OFF_TOPIC_FOUND_MOST = 0.08
+"""Share of other sets' questions that may be answered; some are near the set's own field."""
+FIRED_LEAST = 20
+"""HIGHLY_RELEVANT answers of a set from which on their rate says something."""
+GRID = np.round(np.arange(0.01, 1.0, 0.01), 2)
+"""Thresholds tried; finer ones would follow single questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,10 @@ class Measured:
     """What two thresholds do on one set."""
 
     name: str
+    answers: int
+    """HIGHLY_RELEVANT ones, over the set's own questions."""
     right: float
-    """Share of HIGHLY_RELEVANT answers that are right, over the set's own questions."""
+    """Share of these that are right."""
     right_interval: tuple[float, float]
     """Bootstrap, 90 %."""
     fired: float
@@ -125,6 +131,7 @@ def measure(sample: Sample, evidence: Floats, high: float, low: float) -> Measur
     means = right[draws].mean(axis=1) if len(right) else np.array([np.nan])
     return Measured(
         sample.name,
+        len(right),
         _mean(right),
         (float(np.quantile(means, 0.05)), float(np.quantile(means, 0.95))),
         _mean(evidence[sample.answerable] >= high),
@@ -137,36 +144,32 @@ def measure(sample: Sample, evidence: Floats, high: float, low: float) -> Measur
 def thresholds(
     samples: Sequence[Sample], calibration: Calibration, rate: float
 ) -> tuple[float, float] | None:
-    """(HIGHLY_RELEVANT, REFERENCE), None where no threshold reaches the rate in every set.
+    """(HIGHLY_RELEVANT, REFERENCE), None where no threshold reaches the rate.
 
-    The first is the lowest from which on every set's answers are right at the rate and few of its
-    unanswerable questions get one; the second the lowest that keeps off-topic questions out.
+    The first is the lowest from which on answers are right at the rate on every set that has
+    FIRED_LEAST of them, and few unanswerable questions of any set get one; the second the lowest
+    that keeps other sets' questions out, in the mean of the sets.
     """
-    high = low = 0.0
-    for sample in samples:
-        evidence = evidences(sample, calibration)
-        own = ~sample.off_topic
-        high = max(high, _lowest_right(sample.right[own], evidence[own], rate))
-        unanswerable = evidence[own & ~sample.answerable]
-        high = max(high, _above_all_but(unanswerable, UNANSWERABLE_FIRED_MOST))
-        low = max(low, _above_all_but(evidence[sample.off_topic], OFF_TOPIC_FOUND_MOST))
-    return (round(high, 3), round(min(low, high), 3)) if high <= 1 else None
+    by_set = [(sample, evidences(sample, calibration)) for sample in samples]
 
+    def is_high(threshold: float) -> bool:
+        done = [measure(sample, evidence, threshold, 0) for sample, evidence in by_set]
+        judged = [one.right for one in done if one.answers >= FIRED_LEAST]
+        unanswerable = max(one.unanswerable_fired for one in done)
+        return bool(judged) and min(judged) >= rate and unanswerable <= UNANSWERABLE_FIRED_MOST
 
-def _lowest_right(right: Floats, evidence: Floats, rate: float) -> float:
-    """The lowest evidence from which on answers are right at the rate; above 1: none."""
-    order = np.argsort(-evidence)
-    rates = np.cumsum(right[order]) / np.arange(1, len(right) + 1)
-    reached = np.nonzero(rates >= rate)[0]
-    return float(evidence[order][reached[-1]]) if len(reached) else 2.0
+    def is_low(threshold: float) -> bool:
+        found = [
+            _mean(evidence[sample.off_topic] >= threshold)
+            for sample, evidence in by_set
+            if sample.off_topic.any()
+        ]
+        return not found or float(np.mean(found)) <= OFF_TOPIC_FOUND_MOST
 
-
-def _above_all_but(evidence: Floats, share: float) -> float:
-    """The evidence that at most this share reaches."""
-    if not len(evidence):
-        return 0.0
-    allowed = int(share * len(evidence))
-    return float(np.nextafter(np.sort(evidence)[::-1][allowed], 2.0))
+    high = next((float(t) for t in GRID if is_high(t)), None)
+    if high is None:
+        return None
+    return high, min(high, next((float(t) for t in GRID if is_low(t)), high))
 
 
 def curve(sample: Sample, calibration: Calibration) -> str:
