@@ -16,10 +16,22 @@ class Worker:
     def is_done(self) -> bool:
         return self._greenlet.dead
 
-    def step(self) -> None:
-        """Go on to the next `pause`, or to the end; what `run` raises comes out here."""
+    def step(self) -> object:
+        """Go on to the next `pause` and return what it names, or to the end.
+
+        What `run` raises comes out here.
+        """
         self._greenlet.parent = getcurrent()
-        self._greenlet.switch()
+        return self._greenlet.switch()
+
+    def step_to(self, call: str) -> None:
+        """Stop right before its next call of that name."""
+        while self.step() != call:
+            assert not self.is_done
+
+    def finish(self) -> None:
+        while not self.is_done:
+            self.step()
 
     def kill(self) -> None:
         """Die where it stands, of what no `except Exception` stops."""
@@ -30,4 +42,4 @@ def pause(call: str = "") -> None:
     """Where a worker may be stopped for any time: before each of its outside calls."""
     here = getcurrent()
     if here.parent:
-        here.parent.switch()
+        here.parent.switch(call)
