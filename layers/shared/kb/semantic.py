@@ -128,7 +128,8 @@ class SemanticSearch:
         if len(served.hits) < len(found.hits):
             found = search(())
             served = self._judged(found, deadline)
-        keys = {hit.key for hit in served.hits}
+        # Not those found by words alone, since how near they are is still to be told.
+        keys = {hit.key for hit in served.near}
         if len(found.near) >= self._k and len(keys) < DOCUMENTS_WANTED:
             served += self._judged(search(keys), deadline)
         return served
