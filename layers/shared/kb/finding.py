@@ -105,20 +105,21 @@ class Finder:
     ) -> Finding:
         """`nearest` is None where L1 was not asked or did not answer."""
         near = nearest or []
-        similarity = evidence = None
-        if nearest is not None:
-            similarity = near[0].signals.similarity if near else 0.0
-            evidence = near[0].evidence if near else 0.0
-        agrees = bool(matched and near and _is_same(near[0].row, matched[0].row))
+        enough = [one for one in near if one.evidence >= self._profile.reference]
+        # What words rank first may have no evidence, and must not hide what has.
+        best = next(iter(enough or near), None)
+        nothing = None if nearest is None else 0.0
+        similarity = best.signals.similarity if best else nothing
+        evidence = best.evidence if best else nothing
+        agrees = bool(best and matched and _is_same(best.row, matched[0].row))
         level = grade(count, evidence, self._profile, strong=strong, agrees=agrees)
         is_surpassed = count == 1 and not agrees and level is Level.HIGHLY_RELEVANT
         primary = _best_of(matched, near) if matched and not is_surpassed else None
         supplement = next(
             (
                 Candidate(one.row, part=one.part, section=one.section)
-                for one in near
-                if one.evidence >= self._profile.reference
-                and not (primary and _is_same(one.row, primary.row))
+                for one in enough
+                if not (primary and _is_same(one.row, primary.row))
             ),
             None,
         )
