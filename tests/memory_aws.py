@@ -24,6 +24,8 @@ class MemoryDynamoDB:
     def __init__(self, catalog: str, content: str, page: int = 3) -> None:
         self.before: Callable[[str], None] = NO_HOOK
         """Called before every call has any effect, with its name."""
+        self.changes = 0
+        """How many calls changed something."""
         self._tables: dict[str, dict[tuple[str, ...], Item]] = {catalog: {}, content: {}}
         self._keys = {catalog: ("key",), content: ("key", "item")}
         self._page = page
@@ -48,6 +50,7 @@ class MemoryDynamoDB:
         identity = self._id(TableName, Item)
         self._check(self._tables[TableName].get(identity), condition)
         self._tables[TableName][identity] = Item
+        self.changes += 1
 
     def update_item(
         self, *, TableName: str, Key: Item, UpdateExpression: str, **condition: Any
@@ -59,6 +62,7 @@ class MemoryDynamoDB:
         verb, removed = UpdateExpression.split()
         assert verb == "REMOVE"
         self._tables[TableName][identity] = {n: v for n, v in item.items() if n != removed}
+        self.changes += 1
 
     def batch_write_item(self, *, RequestItems: dict[str, list[Item]]) -> Item:
         self.before("batch_write_item")
@@ -69,6 +73,7 @@ class MemoryDynamoDB:
                     self._tables[table][self._id(table, item)] = item
                 case {"DeleteRequest": {"Key": key}}:
                     self._tables[table].pop(self._id(table, key), None)
+        self.changes += 1
         return {"UnprocessedItems": {}}
 
     def get_paginator(self, operation: str) -> "_Paginator":

@@ -60,6 +60,7 @@ class PausingIndex:
 
     def __init__(self, may_remove: Callable[[str, Version], None]) -> None:
         self.chunks: dict[tuple[str, Version, int], str] = {}
+        self.changes = 0
         self._written: list[IndexedChunk] = []
         self._may_remove = may_remove
 
@@ -87,10 +88,12 @@ class PausingIndex:
             pause("remove one")
             self._may_remove(key, identity[1])
             self.chunks.pop(identity, None)
+            self.changes += 1
 
     def _show_written(self) -> None:
         for chunk in self._written:
             self.chunks[chunk.key, chunk.version, chunk.ordinal] = chunk.text
+            self.changes += 1
         self._written.clear()
 
 
@@ -114,6 +117,7 @@ class World:
         self.messages: list[str] = []
         self.lost: list[str] = []
         self.workers: list[tuple[str, Worker]] = []
+        self._checked = (0, 0)
         self._seconds = 1_800_000_000.0
 
     def put(self, key: str, text: str) -> None:
@@ -191,12 +195,11 @@ class World:
                 self.put("a", text) if text else self.delete("a")
 
     def held(self, key: str) -> Held:
-        rows = [row for row in self._catalog().load() if row.key == key]
-        items = [from_item(item) for item in self.dynamodb.items("content")]
+        items = (item for item in self.dynamodb.items("content") if item["key"]["S"] == key)
         return Held(
-            rows[0] if rows else None,
+            self._catalog().read(key),
             {(v, at): text for (k, v, at), text in self.index.chunks.items() if k == key},
-            {_place(item): _content(item) for item in items if item["key"] == key},
+            {_place(item): _content(item) for item in map(from_item, items)},
         )
 
     def _ingest(self) -> Ingest:
@@ -219,12 +222,17 @@ class World:
 
     def _may_remove(self, key: str, version: Version) -> None:
         """Fail where somebody removes what a commit serves or may still come to serve."""
-        row = next(i for i in map(from_item, self.dynamodb.items("catalog")) if i["key"] == key)
+        rows = map(from_item, self.dynamodb.items("catalog"))
+        row = next(row for row in rows if row["key"] == key)
         assert version != _version(row.get("served"))
         assert version.revision <= row["revision"]
 
     def _check_served(self, key: str) -> None:
         """At every moment, what the catalog serves is there and whole."""
+        changes = (self.dynamodb.changes, self.index.changes)
+        if changes == self._checked:
+            return
+        self._checked = changes
         held = self.held(key)
         if held.row and held.row.served:
             served = held.row.served
