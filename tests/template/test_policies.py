@@ -51,13 +51,13 @@ def vectors(domain: str) -> dict[str, dict[str, tuple[Any, str]]]:
     create = ("es:ESHttpPut", f"{index}-1")
     return {
         "IngestRole": {
-            "ReadAndWrite": (["es:ESHttpGet", "es:ESHttpPost"], f"{index}/*"),
+            "ReadAndWrite": (["es:ESHttpGet", "es:ESHttpPost"], [f"{index}/*", f"{index}-*/*"]),
             "Create": create,
         },
         "LookupRole": {
-            "Check": ("es:ESHttpGet", f"{index}/_mapping"),
-            "Search": ("es:ESHttpPost", f"{index}/_search"),
-            "WeighWords": ("es:ESHttpPost", f"{index}/_termvectors"),
+            "Check": ("es:ESHttpGet", [f"{index}/_mapping", f"{index}-*/_mapping"]),
+            "Search": ("es:ESHttpPost", f"{index}-*/_search"),
+            "WeighWords": ("es:ESHttpPost", f"{index}-*/_termvectors"),
             "Create": create,
         },
     }

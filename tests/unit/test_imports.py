@@ -18,6 +18,7 @@ APPLICATION = {
     "catalog",
     "views",
     "doctor",
+    "reindex",
 }
 """What uses stores; all other modules of the package's top are pure."""
 
@@ -50,7 +51,8 @@ def test_only_roots_and_the_command_line_know_the_local_system() -> None:
     outside = {
         path
         for path in importers(("kb.local",))
-        if not path.startswith(("local/", "commands/", "evaluation/")) and path.removesuffix(".py") not in ROOTS
+        if not path.startswith(("local/", "commands/", "evaluation/"))
+        and path.removesuffix(".py") not in ROOTS
     }
     assert outside == set()
 

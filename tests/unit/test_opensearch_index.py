@@ -356,7 +356,7 @@ def test_every_chunk_is_in_one_request_of_bounded_size(lengths: list[int]) -> No
         bodies.append(body)
         return {"items": [{"index": {"status": 201}}] * (body.count("\n") // 2)}
 
-    scripted.index._client.bulk = take
+    scripted.index.client.bulk = take
     scripted.index.write(
         [chunk(at, text="文" * (length // 3)) for at, length in enumerate(lengths)]
     )

@@ -13,6 +13,7 @@ from kb.commands import (
     doctoring,
     evaluating,
     log,
+    reindexing,
     serving,
     settings_table,
     uploading,
@@ -29,8 +30,8 @@ Exit codes:
   1  the system or the network failed
   2  wrong usage: another call is needed
   3  nothing was found
-  4  documents need their writer (check, upload), something is not in order (doctor),
-     or a file is not up to date (settings)
+  4  documents need their writer (check, upload), something is not in order (doctor,
+     reindex), or a file is not up to date (settings)
 
 \b
 Example: kb serve --folder ./docs
@@ -57,6 +58,7 @@ for command in (
     checking.check,
     uploading.upload,
     doctoring.doctor,
+    reindexing.reindex,
     settings_table.settings,
     evaluating.calibrate,
 ):

@@ -23,7 +23,7 @@ class Version:
 
     revision: int
     fingerprint: str
-    """Hash of content, chunker version and embedding model."""
+    """Hash of content, chunker version and sizes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,10 @@ class Ingest:
         row = row_of(key, version, document, pieces, stored.stored_at, self._settings.row_bytes)
         return Expected(row, len(pieces.chunks))
 
+    def is_of_recipe(self, row: CatalogRow) -> bool:
+        """Whether what the row serves, if anything, was cut as it would be now."""
+        return row.served is None or row.served.fingerprint == self._fingerprint(row.content_hash)
+
     def overtake(self, key: str, revision: int) -> None:
         """Make the row reach this revision, and remove what it does not serve up to there.
 
@@ -203,7 +207,10 @@ class Ingest:
         return vectors
 
     def _fingerprint(self, content_hash: str) -> str:
-        """Changes with everything that makes parts, chunks or vectors come out differently."""
+        """Changes with everything that makes parts and chunks come out differently.
+
+        Not with the embedding model: an index knows whose vectors it holds (kb.reindex).
+        """
         settings = self._settings
         recipe = (
             content_hash,
@@ -213,7 +220,6 @@ class Ingest:
             settings.chunk_overlap,
             settings.frontmatter_limit,
             settings.keyword_length,
-            self._embedder.model,
         )
         return digest_of(repr(recipe))
 

@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config
 
 from kb.catalog import Catalog
-from kb.errors import KbError
+from kb.errors import KbError, Misconfigured
 from kb.finding import Finder
 from kb.lookup import Lookup
 from kb.ports import Embedder, VectorIndex
@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from kb.doctor import Doctor
     from kb.ingest import Ingest
+    from kb.reindex import Reindex
     from kb.stores.ingest_queue import IngestQueue
     from kb.stores.knowledge_bucket import KnowledgeBucket
 
@@ -91,7 +92,7 @@ def lookup_parts() -> LookupParts:
     """From the environment, at the first call. Raises Misconfigured naming every wrong setting."""
     settings = read_settings(LookupSettings, os.environ)
     embedder = _embedder(settings, settings.question_timeout)
-    index = _vector_index(settings, embedder, settings.search_patience)
+    index = _vector_index(settings, embedder, settings.search_patience, may_lag=True)
     return make_lookup(settings, embedder, index)
 
 
@@ -151,6 +152,24 @@ def make_doctor(parts: IngestParts, now: Callable[[], float] = time.time) -> Doc
         index=parts.index,
         document_bytes=parts.settings.document_bytes,
         now=now,
+    )
+
+
+def make_reindex(parts: IngestParts) -> Reindex:
+    """Raises Misconfigured where vectors live in no OpenSearch index."""
+    from kb.reindex import Reindex
+    from kb.stores.opensearch_generations import Generations
+    from kb.stores.opensearch_index import OpenSearchIndex
+
+    if not isinstance(parts.index, OpenSearchIndex):
+        raise Misconfigured("an index in memory is made anew at every start")
+    return Reindex(
+        ingest=parts.ingest,
+        catalog=parts.catalog,
+        embedder=parts.embedder,
+        index=parts.index,
+        generations=Generations(parts.index, parts.settings.write_patience),
+        embed_batch=parts.settings.embed_batch,
     )
 
 
@@ -214,7 +233,9 @@ def _embedder(settings: Shared, timeout: float) -> Embedder:
             return EmbeddingFunction(client, function=settings.embedding_function)
 
 
-def _vector_index(settings: Shared, embedder: Embedder, patience: float) -> VectorIndex:
+def _vector_index(
+    settings: Shared, embedder: Embedder, patience: float, may_lag: bool = False
+) -> VectorIndex:
     match settings.vector_index:
         case "embedded":
             return _embedded_index(embedder.model, embedder.dimension)
@@ -232,6 +253,7 @@ def _vector_index(settings: Shared, embedder: Embedder, patience: float) -> Vect
                 model=embedder.model,
                 dimension=embedder.dimension,
                 patience=patience,
+                may_lag=may_lag,
             )
 
 

@@ -1,7 +1,7 @@
 """kb doctor: bucket, catalog, content table and vectors compared, and repaired."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -56,10 +56,10 @@ def doctor(
     return ExitCode.DONE if is_in_order else ExitCode.NOT_IN_ORDER
 
 
-def parts_of(stack: str, url: str) -> "IngestParts":
+def parts_of(stack: str, url: str, changed: Mapping[str, str] | None = None) -> "IngestParts":
     """What the ingest function of a stack calls, made here. Raises WrongUsage where it cannot be.
 
-    `url` is only told of.
+    `url` is only told of; `changed` are variables that stand for the function's own.
     """
     import os
 
@@ -83,7 +83,7 @@ def parts_of(stack: str, url: str) -> "IngestParts":
             "with VECTOR_INDEX=embedded the vectors are in the memory of kb serve alone; name it"
             " with --url"
         )
-    return ingest_parts_of(environment)
+    return ingest_parts_of(environment | dict(changed or {}))
 
 
 def _examination(stack: str, url: str, fix: bool) -> tuple[int, Iterator["Examined"]]:

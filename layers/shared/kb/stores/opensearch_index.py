@@ -12,7 +12,7 @@ from opensearchpy import OpenSearch
 from kb.documents import Version
 from kb.errors import Misconfigured, Unavailable
 from kb.ports import Hit, IndexedChunk, Vector, WordHit
-from kb.stores.opensearch_mapping import SETTINGS, check, mapping_for
+from kb.stores.opensearch_place import Place
 from kb.stores.opensearch_requests import TOO_BUSY, Busy, Requests, connect
 from kb.stores.opensearch_words import having_one_of, rarity_of, weighing
 
@@ -29,6 +29,9 @@ any neighbourhoods and around 200 topics: 0.33 and 0.97 with 10, 0.82 and 1.00 w
 VERSIONS_AT_ONCE = 1000
 """Buckets of one answer; the service takes 10,000 by default."""
 
+CHUNKS_AT_ONCE = 200
+"""With their vectors about 4 MB."""
+
 BULK_BYTES = 4 * 1024 * 1024
 """Most of one bulk request; Amazon's smallest instances refuse 10 MB."""
 
@@ -38,6 +41,7 @@ class OpenSearchIndex:
 
     `index` is an alias, of the index `{index}-1` where this class creates it: writes demand an
     alias, since a write to a name that is gone would else create an index without our mapping.
+    Which index all else is asked of, and what `may_lag` is, says opensearch_place.
 
     The index never refreshes itself: what was written is found from the next `refresh` on,
     whoever calls it. A removal sees everything written before it and is effective when it
@@ -57,34 +61,20 @@ class OpenSearchIndex:
         model: str,
         dimension: int,
         patience: float = 10.0,
+        may_lag: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.index = index
         self.model = model
         self.dimension = dimension
-        self._client = client
+        self.client = client
         self._requests = Requests(index, patience, clock, sleep)
+        self._place = Place(client, self._requests, index, model, dimension, may_lag)
 
     def prepare(self) -> None:
         """Create the index, or check that the one there has this mapping, dimension and model."""
-        found = self._mappings()
-        if not found:
-            self._create()
-            found = self._mappings()
-        if not found:
-            raise Misconfigured(
-                f"OpenSearch index {self.index}-1 exists, but no alias {self.index} leads to it:"
-                " add the alias, or delete the index"
-            )
-        if len(found) > 1 or self.index in found:
-            raise Misconfigured(
-                f"{self.index} must be an alias of one OpenSearch index, and stands for"
-                f" {', '.join(sorted(found))}: delete what is not this system's, or set another"
-                " OPENSEARCH_INDEX"
-            )
-        for name, mapping in found.items():
-            check(mapping, name, self.model, self.dimension)
+        self._place.prepare()
 
     def write(self, chunks: Sequence[IndexedChunk]) -> None:
         """Write all or raise; writing the same chunk twice leaves one."""
@@ -94,7 +84,7 @@ class OpenSearchIndex:
 
     def refresh(self) -> None:
         """Make everything written so far visible to `search`."""
-        self._requests.ask("refresh", self._refresh_once)
+        self._place.ask("refresh", self._refresh_once)
 
     def remove_others(self, key: str, kept: Version | None, through: int) -> None:
         """Remove the chunks of revisions up to `through`, but those of version `kept`."""
@@ -102,11 +92,7 @@ class OpenSearchIndex:
             "filter": [{"term": {"key": key}}, {"range": {"revision": {"lte": through}}}]
         }
         if kept:
-            version = [
-                {"term": {"revision": kept.revision}},
-                {"term": {"fingerprint": kept.fingerprint}},
-            ]
-            condition["must_not"] = [{"bool": {"filter": version}}]
+            condition["must_not"] = [{"bool": {"filter": _of(kept)}}]
         self._remove(condition)
 
     def versions(self, key: str | None = None) -> Iterator[tuple[str, Version, int]]:
@@ -128,6 +114,30 @@ class OpenSearchIndex:
                 return
             versions["after"] = found["after_key"]
 
+    def chunks(self, key: str, version: Version, vectors: bool) -> Iterator[IndexedChunk]:
+        """One version's chunks by ordinal, whole but for their vectors where none are wanted."""
+        condition = [{"term": {"key": key}}, *_of(version)]
+        body: dict[str, Any] = {
+            "size": CHUNKS_AT_ONCE,
+            "query": {"bool": {"filter": condition}},
+            "_source": True if vectors else {"excludes": ["vector"]},
+            "sort": ["ordinal"],
+        }
+        while found := self._asked("read chunks of", body)["hits"]["hits"]:
+            for one in found:
+                source = one["_source"]
+                yield IndexedChunk(
+                    key,
+                    version,
+                    source["ordinal"],
+                    source["part"],
+                    source["section"],
+                    source["domain"],
+                    source["text"],
+                    source.get("vector", ()),
+                )
+            body["search_after"] = found[-1]["sort"]
+
     def search(
         self,
         vector: Vector,
@@ -139,13 +149,13 @@ class OpenSearchIndex:
         nearest: dict[str, Any] = {"vector": self._numbers(vector), "k": max(k, SEARCH_WIDTH)}
         if condition := _only(domain, without):
             nearest["filter"] = {"bool": condition}
-        return [_hit(found) for found in self._found({"knn": {"vector": nearest}}, k)]
+        return [_hit(found) for found in self._hits({"knn": {"vector": nearest}}, k)]
 
     def rarity(self, text: str) -> dict[str, float]:
         """Each word of the text, as the `cjk` analyser cuts it, with how rare it is."""
-        answer = self._requests.ask(
+        answer = self._place.ask(
             "weigh words in",
-            lambda: self._client.termvectors(index=self.index, body=weighing(text)),
+            lambda: self.client.termvectors(index=self._place.name, body=weighing(text)),
         )
         return rarity_of(answer)
 
@@ -162,10 +172,10 @@ class OpenSearchIndex:
         query = having_one_of(words, _only(domain, without))
         return [
             WordHit(_hit(found), frozenset(found["matched_queries"]))
-            for found in self._found(query, k)
+            for found in self._hits(query, k)
         ]
 
-    def _found(self, query: Mapping[str, Any], k: int) -> list[dict[str, Any]]:
+    def _hits(self, query: Mapping[str, Any], k: int) -> list[dict[str, Any]]:
         body = {
             "size": k,
             "query": query,
@@ -179,34 +189,13 @@ class OpenSearchIndex:
         return sorted(hits, key=_best_first)
 
     def _asked(self, doing: str, body: Mapping[str, Any]) -> Any:
-        return self._requests.ask(
+        return self._place.ask(
             doing,
-            lambda: self._client.search(
-                index=self.index,
+            lambda: self.client.search(
+                index=self._place.name,
                 body=body,
                 params={"allow_partial_search_results": "false"},
             ),
-        )
-
-    def _mappings(self) -> dict[str, Any]:
-        """Index -> its mapping, for all that the alias or name leads to; empty: nothing."""
-        answer = self._requests.ask(
-            "read the mapping of",
-            lambda: self._client.indices.get_mapping(index=self.index),
-            unless="index_not_found_exception",
-        )
-        return {name: found["mappings"] for name, found in (answer or {}).items()}
-
-    def _create(self) -> None:
-        body = {
-            "settings": SETTINGS,
-            "aliases": {self.index: {}},
-            "mappings": mapping_for(self.model, self.dimension),
-        }
-        self._requests.ask(
-            "create",
-            lambda: self._client.indices.create(index=f"{self.index}-1", body=body),
-            unless="resource_already_exists_exception",  # another was faster; the check decides
         )
 
     def _lines(self, chunk: IndexedChunk) -> str:
@@ -243,12 +232,13 @@ class OpenSearchIndex:
 
         def write_pending() -> None:
             nonlocal pending
-            answer = self._client.bulk(
+            answer = self.client.bulk(
                 index=self.index,
                 body="".join(pending),
                 params={"require_alias": "true"},
             )
             outcomes = [item["index"] for item in answer["items"]]
+            self._place.check_written(outcome.get("_index") for outcome in outcomes)
             for outcome in outcomes:
                 if outcome["status"] >= 300 and outcome["status"] not in TOO_BUSY:
                     raise self._requests.failure("write to", outcome["status"], outcome["error"])
@@ -262,16 +252,17 @@ class OpenSearchIndex:
 
         self._requests.ask("write to", write_pending)
 
-    def _refresh_once(self) -> None:
-        answer = self._client.indices.refresh(index=self.index)
+    def _refresh_once(self) -> Any:
+        answer = self.client.indices.refresh(index=self._place.name)
         if answer["_shards"]["failed"]:
             raise Unavailable("vectors")
+        return answer
 
     def _remove(self, condition: Mapping[str, Any]) -> None:
-        def remove_found() -> None:
+        def remove_found() -> Any:
             self._refresh_once()  # what a search does not see yet would stay
-            answer = self._client.delete_by_query(
-                index=self.index,
+            answer = self.client.delete_by_query(
+                index=self._place.name,
                 body={"query": {"bool": condition}},
                 params={"conflicts": "proceed", "refresh": "true"},
             )
@@ -280,8 +271,9 @@ class OpenSearchIndex:
             if answer["version_conflicts"]:
                 # Written or removed by another since the search in it: those found anew go too.
                 raise Busy(f"{answer['version_conflicts']} chunks changed meanwhile")
+            return answer
 
-        self._requests.ask("remove from", remove_found)
+        self._place.ask("remove from", remove_found)
 
 
 def _identity(chunk: IndexedChunk) -> str:
@@ -303,6 +295,13 @@ def _batches(lines: Sequence[str]) -> Iterator[list[str]]:
         size += length
     if batch:
         yield batch
+
+
+def _of(version: Version) -> list[dict[str, Any]]:
+    return [
+        {"term": {"revision": version.revision}},
+        {"term": {"fingerprint": version.fingerprint}},
+    ]
 
 
 def _only(domain: str | None, without: Collection[str]) -> dict[str, Any]:

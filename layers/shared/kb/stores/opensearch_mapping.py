@@ -1,5 +1,6 @@
 """What the OpenSearch index must look like, and in what an index found there differs."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,10 +49,7 @@ def mapping_for(model: str, dimension: int) -> dict[str, Any]:
 
 def check(mapping: Mapping[str, Any], name: str, model: str, dimension: int) -> None:
     """Raise Misconfigured where index `name` with this mapping is not for this model."""
-    remedy = (
-        f"; delete index {name} and have the documents indexed again, or set another"
-        " OPENSEARCH_INDEX"
-    )
+    remedy = f"; kb reindex makes one beside it, or delete index {name} and run kb doctor --fix"
     there = mapping.get("_meta", {}).get("embedding_model")
     if there != model:
         raise Misconfigured(
@@ -60,6 +58,21 @@ def check(mapping: Mapping[str, Any], name: str, model: str, dimension: int) -> 
         )
     for difference in _differences(mapping_for(model, dimension), mapping):
         raise Misconfigured(f"OpenSearch index {name} has another mapping: {difference}{remedy}")
+
+
+def is_for(mapping: Mapping[str, Any], name: str, model: str, dimension: int) -> bool:
+    """Whether `check` finds nothing."""
+    try:
+        check(mapping, name, model, dimension)
+    except Misconfigured:
+        return False
+    return True
+
+
+def number_of(name: str, alias: str) -> int:
+    """n of the index `{alias}-n`; 0 where the name is none of them."""
+    found = re.fullmatch(rf"{re.escape(alias)}-(\d+)", name)
+    return int(found[1]) if found else 0
 
 
 def _differences(expected: Mapping[str, Any], found: Any, path: str = "") -> Iterator[str]:
