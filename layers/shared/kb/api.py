@@ -177,7 +177,8 @@ def _first_fault(error: ValidationError) -> InvalidInput:
     match fault["type"]:
         case "extra_forbidden":
             known = ", ".join(LookupRequest.model_fields)
-            return InvalidInput(field[:ECHO_LENGTH_MOST] or '""', f"is no field; the fields are {known}")
+            name = field[:ECHO_LENGTH_MOST] or '""'
+            return InvalidInput(name, f"is no field; the fields are {known}")
         case "json_invalid":
             reason = fault["msg"].removeprefix("Invalid JSON: ")
             return InvalidInput("body", f"is not valid JSON ({reason})")
