@@ -22,7 +22,7 @@ def reindex(
         str, typer.Option(envvar="KB_URL", show_default=False, help="Of a kb serve; see below.")
     ] = "",
 ) -> int:
-    """Bring the index to this version's model, mapping, chunker and sizes.
+    """Bring the index to this version's model, chunker and sizes.
 
     A new index is made beside the old one from the text in it; when it is whole, the alias moves
     to it, then documents cut otherwise are cut anew, and old indexes are removed. Lookups get each
