@@ -21,7 +21,7 @@ def health_of(parts: LookupParts) -> dict[str, Any]:
     asked: dict[str, Callable[[], object]] = {
         "keywords": parts.catalog.refresh,
         "embedding": lambda: parts.embedder.embed_question(QUESTION),
-        "vectors": parts.index.prepare,
+        "vectors": lambda: parts.index.prepare(),
         "content": lambda: parts.content.read_outline(QUESTION, NO_VERSION),
         "session": lambda: parts.sessions(QUESTION).read(QUESTION),
     }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 from botocore.config import Config
@@ -92,8 +92,8 @@ def lookup_parts() -> LookupParts:
     """From the environment, at the first call. Raises Misconfigured naming every wrong setting."""
     settings = read_settings(LookupSettings, os.environ)
     embedder = _embedder(settings, settings.question_timeout)
-    index = _vector_index(settings, embedder, settings.search_patience, may_lag=True)
-    return make_lookup(settings, embedder, index)
+    index = _Late(lambda: _vector_index(settings, embedder, settings.search_patience, may_lag=True))
+    return make_lookup(settings, embedder, cast(VectorIndex, index))
 
 
 def warm_up() -> None:
@@ -231,6 +231,16 @@ def _embedder(settings: Shared, timeout: float) -> Embedder:
 
             client = _client("lambda", settings, timeout, attempts=1)
             return EmbeddingFunction(client, function=settings.embedding_function)
+
+
+class _Late:
+    """Made at its first use: what OpenSearch takes to import, a keyword's answer does not need."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self._make = cache(make)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._make(), name)
 
 
 def _vector_index(
