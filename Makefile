@@ -4,12 +4,14 @@ PORT ?= 8000
 ARCHITECTURE ?= arm64
 STACK ?= kb
 PARAMETERS ?=
+BUILD := .aws-sam/build
 AWS ?= aws
 DOCKER ?= docker
 
 UV_VERSION := 0.13.9
 SAM_VERSION := 1.170.0
 CHECKOV_VERSION := 3.3.30
+MINISTACK_VERSION := 1.5.33
 PYTHONS ?= python3.13 python3.12 python3.11 python3
 SUITABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
@@ -18,7 +20,7 @@ unexport VIRTUAL_ENV
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # -------------------------------------------------------------------------------- on this machine
 # A stamp is younger than what it was made from and names the version and place that it is for
@@ -28,6 +30,7 @@ PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 UV_STAMP := .uv-$(UV_VERSION)-$(PLACE)
 SAM_STAMP := .venv-sam/.sam-$(SAM_VERSION)
 CHECKOV_STAMP := .venv-checkov/.checkov-$(CHECKOV_VERSION)
+MINISTACK_STAMP := .venv-ministack/.ministack-$(MINISTACK_VERSION)
 
 .PHONY: run test lint
 run: .venv/.local ## Start it here: make run [FOLDER=path] [PORT=8000]
@@ -80,7 +83,7 @@ audit: $(CHECKOV_STAMP) ## Look for unsafe settings in template.yaml
 	.venv-checkov/bin/checkov --config-file .checkov.yaml
 
 build: $(SAM_STAMP) ## Build what it deploys: make build [ARCHITECTURE=x86_64]
-	$(SAM) build --region $(REGION)
+	$(SAM) build --region $(REGION) --build-dir $(BUILD)
 
 image: ## Build the embedding image and push it to ECR
 	@for tool in $(AWS) $(DOCKER); do command -v $$tool >/dev/null || { \
@@ -112,9 +115,34 @@ deploy: build ## Deploy: make deploy [STACK=kb] [PARAMETERS="Language=en ..."]
 	  *) $(MAKE) image; image="EmbeddingImageUri=$$(cat .aws-sam/embedding-image)" ;; \
 	esac; \
 	values="Architecture=$(ARCHITECTURE) $$image $(PARAMETERS)"; \
-	print=$$({ $(call contents,.aws-sam/build); echo "$$values"; } | git hash-object --stdin); \
-	$(SAM) deploy --stack-name $(STACK) --no-fail-on-empty-changeset \
+	print=$$({ $(call contents,$(BUILD)); echo "$$values"; } | git hash-object --stdin); \
+	$(SAM) deploy --config-file $(CURDIR)/samconfig.toml --template-file $(BUILD)/template.yaml \
+	  --stack-name $(STACK) --no-fail-on-empty-changeset \
 	  --parameter-overrides "$$values CodeFingerprint=$$print"
+
+# ------------------------------------------------------------ AWS's side, run for real over here
+NODE := .venv/bin/python tests/opensearch/node.py run
+
+.PHONY: test-opensearch test-deploy
+test-opensearch: .venv/.dev ## Test the vector index on an OpenSearch node
+	$(NODE) .venv/bin/python -m pytest tests/contract tests/opensearch
+
+test-deploy: .venv/.dev $(SAM_STAMP) $(MINISTACK_STAMP) ## Deploy to an emulator and test there
+	$(NODE) .venv/bin/python -m pytest tests/deploy
+
+.PHONY: test-embedding test-image
+test-embedding: ## Test the embedding container's code
+	tests/embedding/run.sh
+
+test-image: ## Build the embedding image and ask it, where Docker runs
+	tests/embedding/run.sh tests/embedding/test_image.py
+
+.PHONY: sam-local test-sam-local
+sam-local: .venv/.dev $(SAM_STAMP) ## Start what `sam local` needs, until Ctrl-C
+	@.venv/bin/python -m tests.sam_local.set_up
+
+test-sam-local: .venv/.dev $(SAM_STAMP) ## Test the functions in containers, by `sam local`
+	SAM_LOCAL_TEST=yes .venv/bin/python -m pytest -rs tests/sam_local
 
 # Environments of their own: the pins of these tools contradict ours.
 $(SAM_STAMP): .venv-sam/$(UV_STAMP)
@@ -124,6 +152,12 @@ $(SAM_STAMP): .venv-sam/$(UV_STAMP)
 $(CHECKOV_STAMP): .venv-checkov/$(UV_STAMP)
 	@.venv-checkov/bin/uv pip install --quiet --python .venv-checkov/bin/python \
 	  checkov==$(CHECKOV_VERSION)
+	@touch $@
+
+# Lean, since functions on MiniStack see its packages: one of these hides what a layer lacks.
+$(MINISTACK_STAMP): .venv-ministack/$(UV_STAMP)
+	@.venv-ministack/bin/uv pip install --quiet --python .venv-ministack/bin/python \
+	  ministack==$(MINISTACK_VERSION) aws-sam-translator==1.115.0
 	@touch $@
 
 .PHONY: clean
