@@ -108,7 +108,7 @@ image: ## Build the embedding image and push it to ECR
 	fi; \
 	echo "$$repository:$$tag" | tee .aws-sam/embedding-image
 
-deploy: build ## Deploy: make deploy [STACK=kb] [PARAMETERS="Language=en ..."]
+deploy: build ## Deploy: make deploy [STACK=kb] [PARAMETERS="Language=en"]
 	@set -e; \
 	case " $(PARAMETERS)" in \
 	  *\ EmbeddingFunctionArn=?*|*\ EmbeddingImageUri=?*) image= ;; \
@@ -116,8 +116,8 @@ deploy: build ## Deploy: make deploy [STACK=kb] [PARAMETERS="Language=en ..."]
 	esac; \
 	values="Architecture=$(ARCHITECTURE) $$image $(PARAMETERS)"; \
 	print=$$({ $(call contents,$(BUILD)); echo "$$values"; } | git hash-object --stdin); \
-	$(SAM) deploy --config-file $(CURDIR)/samconfig.toml --template-file $(BUILD)/template.yaml \
-	  --stack-name $(STACK) --no-fail-on-empty-changeset \
+	$(SAM) deploy --stack-name $(STACK) --no-fail-on-empty-changeset \
+	  --config-file $(CURDIR)/samconfig.toml --template-file $(BUILD)/template.yaml \
 	  --parameter-overrides "$$values CodeFingerprint=$$print"
 
 # ------------------------------------------------------------ AWS's side, run for real over here

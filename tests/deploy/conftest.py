@@ -61,7 +61,9 @@ class Accounts:
 
     def open(self, cloud: MiniStack) -> None:
         """From now on, ask there."""
-        self._clients = {name: cloud_client(cloud, name) for name in ("iam", "lambda", "opensearch")}
+        self._clients = {
+            name: cloud_client(cloud, name) for name in ("iam", "lambda", "opensearch")
+        }
 
     def caller_of(self, access_key: str) -> Caller | None:
         """The function with this key.

@@ -45,9 +45,7 @@ class Reply:
         return str(self.body["error"]["code"])
 
 
-def until(
-    look: Callable[[], T], is_there: Callable[[T], object] = bool, pause: float = 0.1
-) -> T:
+def until(look: Callable[[], T], is_there: Callable[[T], object] = bool, pause: float = 0.1) -> T:
     """What `look` sees once it is there. Raises AssertionError with the last sight otherwise."""
     give_up = time.monotonic() + PATIENCE
     while not is_there(seen := look()):
