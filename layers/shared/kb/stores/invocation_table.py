@@ -21,7 +21,7 @@ class Invocation:
     duration_ms: int
     found: bool
     retrieval_details: str
-    """JSON object; see `RetrievalDetails` in kb.lookup."""
+    """JSON object; kb.invocation says of what."""
     relevance_level: str | None = None
     dedup_reason: str | None = None
     tool_name: str = TOOL_NAME
