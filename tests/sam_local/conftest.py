@@ -18,6 +18,14 @@ from tests.sam_local.engine import NoEngine
 from tests.sam_local.set_up import SAM, ready
 
 WANTED = "SAM_LOCAL_TEST"
+not_tested: list[str] = []
+"""Why these tests were skipped though they were wanted."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it once, not once a test."""
+    for reason in not_tested:
+        terminalreporter.write_line(f"sam local is not tested here: {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +37,7 @@ def running() -> Iterator[Cloud]:
         with ready() as cloud:
             yield cloud
     except NoEngine as absent:
+        not_tested.append(str(absent))
         pytest.skip(str(absent))
 
 
@@ -58,7 +67,8 @@ class Sam:
 
     @property
     def environment(self) -> dict[str, str]:
-        return os.environ | {"SAM_CLI_TELEMETRY": "0"}
+        # Its lock on the image lies there, and one that a killed run left would hold up the next.
+        return os.environ | {"SAM_CLI_TELEMETRY": "0", "TMPDIR": str(self.log.parent)}
 
 
 @pytest.fixture(scope="session")
