@@ -4,6 +4,7 @@ import errno
 import json
 import logging
 import os
+import signal
 import socket
 import threading
 import time
@@ -41,6 +42,9 @@ def serve(folder: Path, port: int, console: Console) -> None:
         raise CannotStart(f"{folder} is no folder that can be read; name one with --folder")
     screen = ServeScreen(console)
     listener = _listen(port)
+    # Explicitly, since a shell's background jobs start with SIGINT ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     moto = MotoServer()
     cloud = LocalCloud(moto, CHECKOUT / "template.yaml")
     _settle_in(cloud)
