@@ -55,8 +55,14 @@ def ready() -> Iterator[Cloud]:
 
 def make_functions() -> None:
     """`sam build` for this machine, and a template for `sam local` beside what is built."""
-    target = f"BUILD={BUILD.relative_to(ROOT)}"
-    _run("make", "--no-print-directory", "build", target, f"ARCHITECTURE={MACHINE}")
+    values = {
+        "BUILD": BUILD.relative_to(ROOT),
+        "ARCHITECTURE": MACHINE,
+        # Said too, since a make that called us has exported its own, for AWS.
+        "LAYER_PLATFORM": f"{'aarch64' if MACHINE == 'arm64' else MACHINE}-manylinux_2_28",
+    }
+    given = [f"{name}={value}" for name, value in values.items()]
+    _run("make", "--no-print-directory", "build", *given)
     template = yaml_parse((BUILD / "template.yaml").read_text(encoding="utf-8"))
     template["Parameters"]["Architecture"]["Default"] = MACHINE
     # It hands a function no variable that the template does not declare, whatever env.json says.
