@@ -79,7 +79,7 @@ def test_no_variable_is_set_that_no_one_reads(stack, function):
 def test_functions_end_before_who_waits_for_them(stack):
     functions = stack.of_type("AWS::Lambda::Function")
     assert {name: each["Timeout"] for name, each in functions.items()} == {
-        "IngestFunction": 300,
+        "IngestFunction": 900,
         "LookupFunction": 28,  # API Gateway ends at 29
         "EmbeddingFunction": 120,
     }

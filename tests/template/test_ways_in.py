@@ -110,7 +110,7 @@ def test_ingest_takes_few_messages_at_once_and_fails_them_one_by_one(deploy):
         "IngestFunctionDocuments": {
             "FunctionName": "IngestFunction",
             "EventSourceArn": "IngestQueue.Arn",
-            "BatchSize": 3,
+            "BatchSize": 1,
             "FunctionResponseTypes": ["ReportBatchItemFailures"],
             "ScalingConfig": {"MaximumConcurrency": "3"},
         }

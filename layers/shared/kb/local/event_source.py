@@ -64,7 +64,7 @@ class EventSource:
         return len(messages)
 
     def _return(self, messages: list[dict[str, Any]]) -> None:
-        """Let the messages come back soon, not after the queue's half an hour."""
+        """Let the messages come back soon, not after the queue's own timeout."""
         for message in messages:
             self._sqs.change_message_visibility(
                 QueueUrl=self._queue_url,

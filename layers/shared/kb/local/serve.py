@@ -28,7 +28,7 @@ from kb.wiring import embedded_model, ingest_parts, lookup_parts
 
 TICK_MILLISECONDS = 500
 """Between looks at folder and catalog, so that a change is seen within two seconds."""
-BATCH_SIZE = 3
+BATCH_SIZE = 1
 """Messages an invocation, as in template.yaml."""
 
 
