@@ -165,9 +165,6 @@ class Reindex:
         if len(chunks) != count:
             return  # it is just being replaced; the next pass sees by what
         new.write(chunks if keeps_vectors else self._embedded(chunks))
-        row = self._catalog.read(key)
-        if row and row.served != version:
-            new.remove_others(key, row.served, row.revision)
 
     def _embedded(self, chunks: Sequence[IndexedChunk]) -> list[IndexedChunk]:
         embedded = []
