@@ -12,7 +12,7 @@ from kb.routes import ROUTES, Request
 from kb.wiring import LookupParts, lookup_parts, warm_up
 
 logger = logging.getLogger(__name__)
-app = APIGatewayRestResolver(cors=CORSConfig(allow_origin="*", allow_headers=["x-api-key"]))
+app = APIGatewayRestResolver(cors=CORSConfig(allow_origin="*"))
 
 
 if "AWS_LAMBDA_INITIALIZATION_TYPE" in os.environ:
