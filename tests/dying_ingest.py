@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 import time
+from functools import cache
 from multiprocessing.managers import BaseManager
 
+from kb.local.embedded_index import EmbeddedIndex
 from kb.settings import IngestSettings, read_settings
 from kb.wiring import make_ingest
 
@@ -18,13 +20,20 @@ from tests.fakes import HashingEmbedder
 SECRET = b"one test"
 
 
+@cache
+def index() -> EmbeddedIndex:
+    return EmbeddedIndex(model=HashingEmbedder.model, dimension=HashingEmbedder.dimension)
+
+
 class IndexServer(BaseManager):
-    """Serves `index()` to other processes of this machine."""
+    """Serves one index to all processes of this machine that know the secret."""
+
+
+IndexServer.register("index", index)
 
 
 def main(key: str, point: str, port: str) -> None:
     """Kill the whole process with SIGKILL at the first point of that name."""
-    IndexServer.register("index")
     server = IndexServer(("127.0.0.1", int(port)), SECRET)
     server.connect()
     wire = Tripwire()
@@ -34,10 +43,9 @@ def main(key: str, point: str, port: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     with watching_aws(wire), wire.set(die):
-        index = Watched(server.index(), wire)  # type: ignore[attr-defined]
+        embedder, served = Watched(HashingEmbedder(), wire), Watched(server.index(), wire)
         settings = read_settings(IngestSettings, os.environ)
-        embedder = Watched(HashingEmbedder(), wire)
-        make_ingest(settings, embedder, index, time.time).ingest.reconcile(key)
+        make_ingest(settings, embedder, served, time.time).ingest.reconcile(key)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -218,28 +218,27 @@ def held(system: System, key: str) -> Any:
 # ------------------------------------------------------------------------------ SIGKILL, for real
 
 
-@pytest.fixture
-def port(system: System) -> Iterator[int]:
-    """Where other processes find the system's index."""
-    IndexServer.register("index", callable=lambda: system.index)
-    server = IndexServer(("127.0.0.1", 0), SECRET).get_server()
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield server.address[1]
-    server.stop_event.set()
-    server.listener.close()
+@pytest.fixture(scope="module")
+def server() -> Iterator[IndexServer]:
+    """An index in a process of its own, so that it outlives the ingest that is killed."""
+    server = IndexServer(("127.0.0.1", 0), SECRET, ctx=get_context("spawn"))
+    server.start()
+    yield server
+    server.shutdown()
 
 
 @pytest.mark.parametrize("point", ["after write", "before PutItem", "after PutItem"])
 def test_process_ended_by_sigkill_leaves_nothing_that_a_retry_does_not_mend(
-    system: System, port: int, point: str
+    system: System, server: IndexServer, point: str
 ) -> None:
+    system.index = server.index()
     for key in ("undisturbed/doc.md", KEY):
         system.ingest(key, OLD)
     expected_before = held(system, "undisturbed/doc.md")
     system.ingest("undisturbed/doc.md", NEW)
     system.put(KEY, NEW)
-    died = subprocess.run(
-        [sys.executable, "-m", "tests.dying_ingest", KEY, point, str(port)],
+    died = subprocess.run(  # noqa: S603 - our own module
+        [sys.executable, "-m", "tests.dying_ingest", KEY, point, str(server.address[1])],
         cwd=Path(__file__).parents[2],
         env=os.environ | system.environment,
         check=False,
