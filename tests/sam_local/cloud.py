@@ -9,6 +9,7 @@ import json
 import re
 import socket
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -69,7 +70,10 @@ def cloud(gateway: str) -> Iterator[Cloud]:
 def _node() -> Iterator[int]:
     node = Node.create()
     try:
-        node.start()
+        with warnings.catch_warnings():
+            # The node knows its process by a file, and drops the object.
+            warnings.simplefilter("ignore", ResourceWarning)
+            node.start()
         yield node.port
     finally:
         node.remove()
