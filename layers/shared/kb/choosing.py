@@ -109,7 +109,7 @@ def _place(
         return place_of_part(question.part, outline)
     if question.section_title:
         return place_of_section(question.section_title, outline, read)
-    if candidate.part:
+    if candidate.part and candidate.part <= outline.parts:  # a twin's may be cut differently
         return Place(candidate.part, candidate.section)
     texts = {number: part.text for number, part in parts.items()}
     return place_of_question(folded, candidate.keyword, outline, texts)
