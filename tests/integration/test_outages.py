@@ -117,6 +117,19 @@ def test_semantic_down_without_a_match_is_503_and_never_not_found(
     assert api.get("/session", id="s1").json["documents"] == []
 
 
+@pytest.mark.parametrize(
+    "vector",
+    [[], [1.0], [float("nan")] * 64, [0.0] * 64, [1.0] * 64],
+    ids=["none", "too short", "not a number", "no direction", "too long"],
+)
+def test_vector_that_is_none_is_an_outage_of_the_embedder(
+    full: System, api: ApiClient, vector: list[float]
+) -> None:
+    full.embedder.embed_question = lambda _: vector  # type: ignore[method-assign]
+    assert api.post('{"query": "alpha gamma"}').error == unavailable("semantic")
+    assert api.ask("alpha beta gamma delta epsilon")["degraded"] == ["semantic"]
+
+
 @each_fault
 def test_catalog_down_from_the_start_leaves_l1(
     wire: Wire, full: System, api: ApiClient, fault: Fault
