@@ -142,7 +142,7 @@ sam-local: .venv/.dev $(SAM_STAMP) ## Start what `sam local` needs, until Ctrl-C
 	@.venv/bin/python -m tests.sam_local.set_up
 
 test-sam-local: .venv/.dev $(SAM_STAMP) ## Test the functions in containers, by `sam local`
-	SAM_LOCAL_TEST=yes .venv/bin/python -m pytest -rs tests/sam_local
+	SAM_LOCAL_TEST=yes .venv/bin/python -m pytest tests/sam_local
 
 # Environments of their own: the pins of these tools contradict ours.
 $(SAM_STAMP): .venv-sam/$(UV_STAMP)
