@@ -26,6 +26,10 @@ from kb.stores.embedding_function import EmbeddingFunction
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:kb-embedding:live"
 
 
+def vector_of(number: int) -> list[float]:
+    return [float(number), *[0.0] * 1023]
+
+
 class Lambda:
     """Stubbed invocations of the function, in order."""
 
@@ -43,8 +47,8 @@ class Lambda:
         )
 
     def embeds(self, texts: list[str], truncated: tuple[int, ...] = ()) -> None:
-        """Answer with the length of each text as its vector."""
-        vectors = [[float(len(text))] for text in texts]
+        """Answer with the length of each text as its vector's first number."""
+        vectors = [vector_of(len(text)) for text in texts]
         self.answers(
             texts, {"vectors": vectors, "model": "BAAI/bge-m3", "truncated": list(truncated)}
         )
@@ -94,7 +98,7 @@ def test_it_names_the_model_and_its_dimension(function: Lambda) -> None:
 
 def test_a_question_is_one_call_of_one_text(function: Lambda) -> None:
     function.embeds(["怎么重置密码？"])
-    assert function.embedder.embed_question("怎么重置密码？") == [7.0]
+    assert function.embedder.embed_question("怎么重置密码？") == vector_of(7)
 
 
 def test_no_passages_are_no_call(function: Lambda) -> None:
@@ -113,7 +117,7 @@ def test_passages_go_64_a_call_and_keep_their_order(
         function.embeds(left[:size])
         del left[:size]
     assert function.embedder.embed_passages(tuple(texts)) == [
-        [index + 1.0] for index in range(count)
+        vector_of(index + 1) for index in range(count)
     ]
 
 
@@ -123,7 +127,7 @@ def test_truncated_passages_are_counted_in_the_log(
     function.embeds(["一", "二", "三"], truncated=(0, 2))
     with caplog.at_level(logging.INFO):
         vectors = function.embedder.embed_passages(["一", "二", "三"])
-    assert vectors == [[1.0]] * 3
+    assert vectors == [vector_of(1)] * 3
     logged = [
         (r.levelname, r.message, r.__dict__["count"], r.__dict__["of"]) for r in caplog.records
     ]
@@ -252,6 +256,10 @@ def test_fewer_vectors_than_texts_are_no_answer(function: Lambda) -> None:
             "the embedding function has model other, not BAAI/bge-m3",
         ),
         (
+            {"vectors": [[1.0, 0.0]], "model": "BAAI/bge-m3", "truncated": []},
+            "the embedding function gives vectors of 2 numbers, not 1024",
+        ),
+        (
             {"error": {"code": "unknown_model", "message": ""}},
             "the embedding function answers unknown_model",
         ),
@@ -262,7 +270,7 @@ def test_fewer_vectors_than_texts_are_no_answer(function: Lambda) -> None:
             f"{FUNCTION} answers in a form that no embedding function has",
         ),
     ],
-    ids=["another model", "another code", "null", "no JSON", "no numbers"],
+    ids=["another model", "another dimension", "another code", "null", "no JSON", "no numbers"],
 )
 def test_another_functions_answer_is_a_wrong_setting(
     function: Lambda, answer: Any, message: str

@@ -102,6 +102,11 @@ class EmbeddingFunction:
             case _Vectors(vectors=vectors, truncated=truncated):
                 if len(vectors) != len(texts):
                     raise Unavailable("embedding", f"{len(vectors)} vectors for {len(texts)} texts")
+                if wrong := {len(vector) for vector in vectors} - {DIMENSION}:
+                    raise Misconfigured(
+                        f"the embedding function gives vectors of {min(wrong)} numbers,"
+                        f" not {DIMENSION}"
+                    )
                 if truncated:
                     logger.warning(
                         "texts_truncated", extra={"count": len(truncated), "of": len(texts)}
