@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 RETURN_SECONDS = 10
 """Until messages come back whose handler crashed."""
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.5
 """Between looks at an empty queue. moto would hold a long poll while everybody waits."""
 
 

@@ -28,6 +28,8 @@ from kb.wiring import embedded_model, ingest_parts, lookup_parts
 
 TICK_MILLISECONDS = 500
 """Between looks at folder and catalog, so that a change is seen within two seconds."""
+LATE = 30_000
+"""Milliseconds between a row's stamp and its commit at most."""
 BATCH_SIZE = 1
 """Messages an invocation, as in template.yaml."""
 
@@ -128,6 +130,8 @@ class _StatusFeed:
             if row.revision > self._seen.get(row.key, 0)
         ]
         self._seen |= {row.key: row.revision for row in rows}
+        # A row is committed within seconds of being stamped, so only these may still come late.
+        self._since = max([self._since, *(row.changed_at - LATE for row in rows)])
         return rows
 
 
