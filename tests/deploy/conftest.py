@@ -18,12 +18,13 @@ import pytest
 
 from tests.deploy import ministack
 from tests.deploy.domain import Caller, Domain
+from tests.deploy.index import Index
 from tests.deploy.ministack import ACCOUNT, REGION, ROOT, MiniStack
-from tests.deploy.stack import Stack, cloud_client, make_function
+from tests.deploy.stack import EMBEDDER, Stack, cloud_client, make_function
 
 STACK = "kb"
 BUILD = ".aws-sam/test-deploy/build"
-EMBEDDER = Path(__file__).parent / "embedding" / "app.py"
+EMBEDDING = Path(__file__).parent / "embedding" / "app.py"
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
 ENOUGH = 4 * 2**30
 """Bytes that all functions together may take, and much more than they do."""
@@ -128,17 +129,11 @@ def cloud(folder: Path, domain: Domain, accounts: Accounts) -> Iterator[MiniStac
 
 
 @pytest.fixture(scope="session")
-def stack(cloud: MiniStack, accounts: Accounts) -> Stack:
+def stack(cloud: MiniStack, node: str, accounts: Accounts) -> Stack:
     """Deployed as the README says, for this machine's Python, with a domain that it makes."""
-    embedder = make_function(cloud, "embedder", EMBEDDER)
+    embedder = make_function(cloud, EMBEDDER, EMBEDDING)
     make_deploy(cloud, f"EmbeddingFunctionArn={embedder} IngestConcurrency=3 LogLevel=INFO")
-    stack = Stack(cloud, STACK, accounts.forget)
-    # The number arrives there as a string, which its poller cannot compare.
-    (mapping,) = stack.client("lambda").list_event_source_mappings()["EventSourceMappings"]
-    stack.client("lambda").update_event_source_mapping(
-        UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": 3}
-    )
-    return stack
+    return Stack(cloud, STACK, Index(node), accounts.forget)
 
 
 def make_deploy(cloud: MiniStack, parameters: str) -> None:

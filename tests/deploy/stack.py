@@ -3,6 +3,7 @@
 import io
 import json
 import time
+import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +15,11 @@ from urllib.parse import quote, quote_plus
 import boto3
 import urllib3
 
+from tests.deploy.index import Index
 from tests.deploy.ministack import MiniStack
 
 T = TypeVar("T")
+EMBEDDER = "embedder"
 PATIENCE = 180
 """Seconds until a wait is given up; what is waited for takes a few, or tens where all is cold."""
 TRUST = {
@@ -99,6 +102,7 @@ class Stack:
 
     cloud: MiniStack
     name: str
+    index: Index
     on_change: Callable[[], None]
     outputs: dict[str, str] = field(init=False)
     resources: dict[str, str] = field(init=False)
@@ -112,7 +116,7 @@ class Stack:
         self.read()
 
     def read(self) -> None:
-        """Look anew at what the stack is made of."""
+        """Look anew at what the stack is made of, and mend what MiniStack makes wrong of it."""
         formation = self.client("cloudformation")
         (found,) = formation.describe_stacks(StackName=self.name)["Stacks"]
         self.outputs = {each["OutputKey"]: each["OutputValue"] for each in found["Outputs"]}
@@ -122,6 +126,22 @@ class Stack:
             apiKey=self.outputs["ApiKeyId"], includeValue=True
         )
         self.key = answer["value"]
+        # The template's number arrives there as a string, which the poller cannot compare.
+        self._event_source(ScalingConfig={"MaximumConcurrency": 3})
+
+    def _event_source(self, **changes: object) -> None:
+        functions = self.client("lambda")
+        (mapping,) = functions.list_event_source_mappings()["EventSourceMappings"]
+        functions.update_event_source_mapping(UUID=mapping["UUID"], **changes)
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Nothing is taken from the queue."""
+        self._event_source(Enabled=False)
+        try:
+            yield
+        finally:
+            self._event_source(Enabled=True)
 
     def client(self, service: str) -> Any:
         if service not in self._clients:
@@ -210,9 +230,20 @@ class Stack:
             raise FunctionFailed(str(body["errorMessage"]))
         return body
 
-    def ingest(self, key: str) -> None:
-        """Look at this key at once, in a function that is called for it alone."""
-        self.invoke("IngestFunction", notification(key))
+    def vector_of(self, text: str) -> list[float]:
+        """As the embedding function has it."""
+        payload = json.dumps({"texts": [text]}).encode()
+        answer = self.client("lambda").invoke(FunctionName=EMBEDDER, Payload=payload)
+        (vector,) = json.loads(answer["Payload"].read())["vectors"]
+        return list(vector)
+
+    def ingest(self, key: str) -> str:
+        """Have the function look at this key at once; "", or what its log says it failed of."""
+        started = time.time()
+        message = sqs_record(str(uuid.uuid4()), json.dumps(notification(key)))
+        if not self.invoke("IngestFunction", {"Records": [message]})["batchItemFailures"]:
+            return ""
+        return " ".join(line["cause"] for line in self.log("ingest", started) if "key" in line)
 
     def start_anew(self, function: str, **variables: str) -> None:
         """End the function's processes; the next call starts one, with these variables changed."""
@@ -231,6 +262,36 @@ class Stack:
         )
         lines = [event["message"] for page in pages for event in page["events"]]
         return [json.loads(line) for line in lines if line.startswith("{")]
+
+    @contextmanager
+    def updated(self, **parameters: str) -> Iterator[None]:
+        """The same template is deployed with other values of these parameters."""
+        (there,) = self.client("cloudformation").describe_stacks(StackName=self.name)["Stacks"]
+        before = {each["ParameterKey"]: each["ParameterValue"] for each in there["Parameters"]}
+        self._update(before | parameters)
+        try:
+            yield
+        finally:
+            self._update(before)
+
+    def _update(self, parameters: Mapping[str, str]) -> None:
+        given = {**parameters, "CodeFingerprint": uuid.uuid4().hex}
+        formation = self.client("cloudformation")
+        formation.update_stack(
+            StackName=self.name,
+            UsePreviousTemplate=True,
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+            Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in given.items()],
+        )
+        formation.get_waiter("stack_update_complete").wait(
+            StackName=self.name, WaiterConfig={"Delay": 1, "MaxAttempts": PATIENCE}
+        )
+        # A new fingerprint moves the alias. MiniStack translates the template without parameters.
+        functions, lookup = self.client("lambda"), self.resources["LookupFunction"]
+        version = functions.publish_version(FunctionName=lookup)["Version"]
+        functions.update_alias(FunctionName=lookup, Name="live", FunctionVersion=version)
+        self.read()
+        self.on_change()
 
     # -------------------------------------------------------------------------------- policies
     def policies(self, role: str) -> dict[str, dict[str, Any]]:
@@ -291,3 +352,14 @@ def actions_of(statement: Mapping[str, Any]) -> list[str]:
 def notification(*keys: str) -> dict[str, Any]:
     """What S3 says of these keys."""
     return {"Records": [{"s3": {"object": {"key": quote_plus(key)}}} for key in keys]}
+
+
+def sqs_record(identifier: str, body: str, receipt: str = "unknown") -> dict[str, Any]:
+    """A message as the event source hands it to the function."""
+    return {
+        "messageId": identifier,
+        "receiptHandle": receipt,
+        "body": body,
+        "attributes": {"ApproximateReceiveCount": "1"},
+        "eventSource": "aws:sqs",
+    }

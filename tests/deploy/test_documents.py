@@ -1,7 +1,5 @@
 """What happens to documents in the bucket of the deployed stack, seen through its API."""
 
-import json
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -19,17 +17,7 @@ KEYS = [
 ]
 
 
-def chunks_of(node: str, key: str) -> int:
-    """Chunks of the document in the index, whatever their version."""
-    query = json.dumps({"query": {"term": {"key": key}}}).encode()
-    request = urllib.request.Request(  # noqa: S310 - the node of these tests
-        f"{node}/kb-chunks/_count", query, {"content-type": "application/json"}
-    )
-    with urllib.request.urlopen(request) as answer:  # noqa: S310
-        return int(json.load(answer)["count"])
-
-
-def test_a_document_lives_through_creation_update_and_deletion(stack: Stack, node: str) -> None:
+def test_a_document_lives_through_creation_update_and_deletion(stack: Stack) -> None:
     key = "life/refund.md"
     stack.put(key, markdown("Refund", "[LIFE-1]", "Refunds take three days."))
     stack.until_indexed(key)
@@ -53,10 +41,10 @@ def test_a_document_lives_through_creation_update_and_deletion(stack: Stack, nod
     assert old_keyword["primary"] is None
     assert (deleted["found"], deleted["primary"], deleted["supplement"]) == (False, None, None)
     assert key not in stack.documents("life")
-    until(lambda: chunks_of(node, key), lambda count: count == 0)
+    until(lambda: stack.index.chunks_of(key), lambda count: count == 0)
 
 
-def test_a_renamed_document_is_found_under_its_new_key_alone(stack: Stack, node: str) -> None:
+def test_a_renamed_document_is_found_under_its_new_key_alone(stack: Stack) -> None:
     old, new = "renamed/old name.md", "renamed/新 name.md"
     stack.put(old, markdown("Renamed", "[RENAMED-1]", "Text that moves."))
     stack.until_indexed(old)
@@ -66,7 +54,10 @@ def test_a_renamed_document_is_found_under_its_new_key_alone(stack: Stack, node:
     answer = stack.ask("RENAMED-1").body
     assert (answer["relevanceLevel"], answer["primary"]["source"]) == ("PRECISE", new)
     assert stack.documents("renamed").keys() == {new}
-    until(lambda: (chunks_of(node, old), chunks_of(node, new)), lambda seen: seen == (0, 1))
+    until(
+        lambda: (stack.index.chunks_of(old), stack.index.chunks_of(new)),
+        lambda seen: seen == (0, 1),
+    )
 
 
 def test_a_key_is_its_documents_name_byte_for_byte(stack: Stack) -> None:
@@ -101,7 +92,7 @@ def test_a_writer_reads_what_became_of_a_bad_document(
 
 
 def test_two_hundred_documents_at_once_are_all_indexed_and_none_twice(
-    stack: Stack, node: str
+    stack: Stack,
 ) -> None:
     keys = [f"many/document {number:03}.md" for number in range(200)]
 
@@ -115,4 +106,4 @@ def test_two_hundred_documents_at_once_are_all_indexed_and_none_twice(
     sources = [stack.ask(f"MANY-{n:03}").body["primary"]["source"] for n in range(0, 200, 20)]
     assert sources == keys[::20]
     assert stack.documents("many").keys() == set(keys)
-    assert [chunks_of(node, key) for key in keys] == [1] * 200
+    assert [stack.index.chunks_of(key) for key in keys] == [1] * 200

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import markdown
-from tests.deploy.stack import Stack, until
+from tests.deploy.stack import Stack, notification, sqs_record, until
 
 POISON = "queue/poison.md"
 HEALTHY = [f"queue/healthy {number}.md" for number in range(6)]
@@ -83,17 +83,7 @@ def test_a_message_that_nobody_understands_fails_no_other(stack: Stack, body: st
     event = {
         "Records": [
             sqs_record("strange", body),
-            sqs_record("good", json.dumps({"Records": [{"s3": {"object": {"key": "a.md"}}}]})),
+            sqs_record("good", json.dumps(notification("a.md"))),
         ]
     }
     assert stack.invoke("IngestFunction", event) == {"batchItemFailures": []}
-
-
-def sqs_record(identifier: str, body: str) -> dict[str, Any]:
-    return {
-        "messageId": identifier,
-        "receiptHandle": identifier,
-        "body": body,
-        "attributes": {"ApproximateReceiveCount": "1"},
-        "eventSource": "aws:sqs",
-    }
