@@ -1,7 +1,7 @@
 """The catalog in memory: what it holds after any order of what the tables tell it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -124,6 +124,68 @@ def test_row_that_the_load_no_longer_has_is_forgotten(
     clock.seconds += IDLE
     catalog.refresh()
     assert (matched(catalog), catalog.rows()) == ([], [])
+
+
+def test_row_learned_while_all_are_loaded_is_not_forgotten(
+    catalog: Catalog, table: Table, clock: Clock
+) -> None:
+    catalog.refresh()
+    clock.seconds += IDLE
+    load = table.load
+
+    def load_and_meanwhile_learn() -> Iterator[CatalogRow]:
+        yield from load()
+        table.commit(row("new"))
+        catalog.read_again(["new"])
+
+    table.load = load_and_meanwhile_learn  # type: ignore[method-assign]
+    catalog.refresh()
+    assert matched(catalog) == ["new"]
+
+
+def test_row_learned_while_it_was_not_found_is_not_forgotten(
+    catalog: Catalog, table: Table
+) -> None:
+    catalog.refresh()
+    read_many = table.read_many
+
+    def read_and_meanwhile_learn(keys: Iterable[str]) -> dict[str, CatalogRow]:
+        found = read_many(keys)
+        catalog.learn([row("new")])
+        return found
+
+    table.read_many = read_and_meanwhile_learn  # type: ignore[method-assign]
+    catalog.read_again(["new"])
+    assert matched(catalog) == ["new"]
+
+
+def test_rows_are_held_as_they_are_but_for_what_answers_do_not_need(
+    catalog: Catalog, table: Table
+) -> None:
+    full = CatalogRow(
+        key="运维/🐤.md",
+        revision=7,
+        status=Status.FAILED,
+        changed_at=1_000_123,
+        served=Version(5, "f" * 32),
+        reason="line 3, column 1",
+        content_hash="c" * 64,
+        title='标题 "quoted"\n',
+        keywords=("disk",),
+        summary="一句话",
+        domain="运维",
+        updated_at="2026-01-02",
+        version="1.10",
+        author="作者",
+        parts=2,
+        expires_at=1_800_000_000,
+    )
+    table.commit(full)
+    table.commit(tombstone("gone", 3, at=1000.0))
+    catalog.refresh()
+    held = replace(full, reason="", keywords=(), summary="")
+    assert (catalog.row(full.key), catalog.row("gone"), catalog.rows()) == (held, None, [held])
+    assert catalog.rows(Status.DELETED) == [table.rows["gone"]]
 
 
 def test_failed_look_keeps_what_is_held_and_the_next_one_makes_up_for_it(

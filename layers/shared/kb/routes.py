@@ -53,7 +53,8 @@ def documents(parts: LookupParts, request: Request) -> api.Reply:
     status = views.status_of(request.parameter("status").strip())
     domain, token = request.parameter("domain").strip(), request.parameter("next").strip()
     parts.catalog.refresh()
-    return api.ok(views.document_page(parts.catalog, status, domain, token))
+    page = views.document_page(parts.catalog, parts.documents, status, domain, token)
+    return api.ok(page)
 
 
 def document(parts: LookupParts, request: Request) -> api.Reply:

@@ -12,6 +12,7 @@ from kb.catalog import Catalog
 from kb.documents import CatalogRow, Outline, Status
 from kb.errors import InvalidInput
 from kb.folding import fold
+from kb.stores.catalog_table import CatalogTable
 from kb.stores.session_table import SessionContents
 
 PAGE_ROWS = 100
@@ -33,24 +34,30 @@ def status_of(name: str) -> Status | None:
 
 
 def document_page(
-    catalog: Catalog, status: Status | None, domain: str, token: str
+    catalog: Catalog, table: CatalogTable, status: Status | None, domain: str, token: str
 ) -> dict[str, Any]:
-    """Documents by key, from where `token` says; raises InvalidInput where it is none of ours."""
+    """Documents by key, from where `token` says; raises InvalidInput where it is none of ours.
+
+    Raises Unavailable("catalog") where their rows cannot be read.
+    """
     after = _key_of(token)
-    rows = [
-        row
+    keys = [
+        row.key
         for row in catalog.rows(status)
         if row.key > after and (not domain or row.domain == domain)
     ]
+    rows = table.read_many(keys[:PAGE_ROWS])
     page: list[dict[str, Any]] = []
     room = PAGE_CHARACTERS
-    for row in rows[:PAGE_ROWS]:
-        page.append(_described(row, catalog))
-        room -= len(json.dumps(page[-1], ensure_ascii=False))
+    last = ""
+    for last in keys[:PAGE_ROWS]:
+        if row := rows.get(last):
+            page.append(_described(row, catalog))
+            room -= len(json.dumps(page[-1], ensure_ascii=False))
         if room < 0:
             break
-    is_last = len(page) == len(rows)
-    return {"documents": page, "next": None if is_last else _token_of(rows[len(page) - 1].key)}
+    is_last = not keys or last == keys[-1]
+    return {"documents": page, "next": None if is_last else _token_of(last)}
 
 
 def document(

@@ -1,14 +1,13 @@
 """The catalog: one row a document, the commit point of every ingest."""
 
-import base64
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
 from kb.documents import CatalogRow, Status, Version
-from kb.errors import Conflict, InvalidInput
+from kb.errors import Conflict
 from kb.stores.dynamodb import (
+    BATCH_READ_MOST,
     Item,
     answering,
     batches,
@@ -42,7 +41,7 @@ class CatalogTable:
         """The rows as they are now (consistent), by key; unknown keys are absent."""
         rows: dict[str, CatalogRow] = {}
         with answering("catalog"):
-            for batch in batches(keys, 100):
+            for batch in batches(dict.fromkeys(keys), BATCH_READ_MOST):
                 found = read_all(self._client, self._table, [to_item({"key": k}) for k in batch])
                 rows |= {row.key: row for row in map(_from_item, found)}
         return rows
@@ -91,9 +90,11 @@ class CatalogTable:
         )
 
     def load(self) -> Iterator[CatalogRow]:
-        """Every row, tombstones too, page by page."""
+        """Every row, tombstones too, page by page (consistent)."""
         with answering("catalog"):
-            pages = self._client.get_paginator("scan").paginate(TableName=self._table)
+            pages = self._client.get_paginator("scan").paginate(
+                TableName=self._table, ConsistentRead=True
+            )
             for page in pages:
                 yield from map(_from_item, page["Items"])
 
@@ -108,56 +109,6 @@ class CatalogTable:
             )
             for page in pages:
                 yield from map(_from_item, page["Items"])
-
-    def page(
-        self, limit: int, token: str = "", status: str = "", domain: str = ""
-    ) -> tuple[list[CatalogRow], str]:
-        """At most `limit` rows of that status and domain (tombstones only by their status),
-        and the token of the next page ("" at the end).
-
-        Raises InvalidInput where the token is none of ours.
-        """
-        values: dict[str, Any] = {":status": status or Status.DELETED}
-        names = {"#status": "status"}
-        condition = "#status = :status" if status else "#status <> :status"
-        if domain:
-            values[":domain"] = domain
-            names["#domain"] = "domain"
-            condition += " AND #domain = :domain"
-        start = _start_of(token)
-        rows: list[CatalogRow] = []
-        with answering("catalog"):
-            while True:
-                answer = self._client.scan(
-                    TableName=self._table,
-                    Limit=limit - len(rows),
-                    FilterExpression=condition,
-                    ExpressionAttributeNames=names,
-                    ExpressionAttributeValues=to_item(values),
-                    **({"ExclusiveStartKey": start} if start else {}),
-                )
-                rows += map(_from_item, answer["Items"])
-                start = answer.get("LastEvaluatedKey")
-                if not start or len(rows) >= limit:
-                    return rows, _token_of(start)
-
-
-def _token_of(start: Item | None) -> str:
-    if not start:
-        return ""
-    return base64.urlsafe_b64encode(json.dumps(from_item(start)["key"]).encode()).decode()
-
-
-def _start_of(token: str) -> Item | None:
-    if not token:
-        return None
-    try:
-        key = json.loads(base64.urlsafe_b64decode(token.encode()))
-    except ValueError as error:
-        raise InvalidInput("next", "is no token of a page") from error
-    if not isinstance(key, str) or not key:
-        raise InvalidInput("next", "is no token of a page")
-    return to_item({"key": key})
 
 
 def _to_item(row: CatalogRow) -> Item:

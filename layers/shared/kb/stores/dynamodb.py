@@ -4,11 +4,10 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from itertools import islice
 from typing import Any, TypeVar
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from boto3.dynamodb.types import TypeSerializer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from kb.errors import Unavailable
@@ -18,11 +17,12 @@ T = TypeVar("T")
 
 BATCH_WRITE_MOST = 25
 """Requests in one BatchWriteItem; the service's limit."""
+BATCH_READ_MOST = 100
+"""Keys in one BatchGetItem; the service's limit."""
 BATCH_ATTEMPTS = 6
 """Tries of what a batch left unprocessed: about 3 s in all, then the caller's retry takes over."""
 
 _serialize = TypeSerializer().serialize
-_deserialize = TypeDeserializer().deserialize
 
 
 def to_item(values: Mapping[str, Any]) -> Item:
@@ -30,19 +30,24 @@ def to_item(values: Mapping[str, Any]) -> Item:
     return {name: _serialize(value) for name, value in values.items()}
 
 
-def from_item(item: Mapping[str, Any]) -> Item:
-    """DynamoDB's typed values as plain ones; numbers as int."""
-    return {name: _plain(_deserialize(value)) for name, value in item.items()}
+def from_item(item: Mapping[str, Mapping[str, Any]]) -> Item:
+    """DynamoDB's typed values as plain ones; numbers as int, for ours are whole."""
+    return {name: _plain(typed) for name, typed in item.items()}
 
 
-def _plain(value: Any) -> Any:
-    match value:
-        case Decimal():
+def _plain(typed: Mapping[str, Any]) -> Any:
+    [(kind, value)] = typed.items()
+    match kind:
+        case "N":
             return int(value)
-        case dict():
-            return {name: _plain(inner) for name, inner in value.items()}
-        case list():
+        case "L":
             return [_plain(inner) for inner in value]
+        case "M":
+            return from_item(value)
+        case "SS":
+            return set(value)
+        case "NULL":
+            return None
         case _:
             return value
 
@@ -103,7 +108,7 @@ def write_all(
 def read_all(
     client: Any, table: str, keys: Sequence[Item], sleep: Callable[[float], None] = time.sleep
 ) -> list[Item]:
-    """Consistent BatchGetItem of at most 100 keys, unprocessed ones retried; missing ones absent.
+    """Consistent BatchGetItem of one batch, unprocessed keys retried; missing ones are absent.
 
     Raises Throttled where some stay unprocessed; all botocore's errors are the caller's.
     """
