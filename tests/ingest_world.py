@@ -111,7 +111,7 @@ class World:
         self.lost: list[str] = []
         self.workers: list[tuple[str, Worker]] = []
         self._checked = (0, 0)
-        self._seconds = 1_800_000_000.0
+        self.seconds = 1_800_000_000.0
 
     def put(self, key: str, text: str) -> None:
         self.s3.put(key, TEXTS[text].encode())
@@ -190,7 +190,7 @@ class World:
     def held(self, key: str) -> Held:
         items = (item for item in self.dynamodb.items("content") if item["key"]["S"] == key)
         return Held(
-            self._catalog().read(key),
+            self.catalog().read(key),
             {(v, at): text for (k, v, at), text in self.index.chunks.items() if k == key},
             {_place(item): _content(item) for item in map(from_item, items)},
         )
@@ -198,7 +198,7 @@ class World:
     def _ingest(self) -> Ingest:
         return Ingest(
             bucket=KnowledgeBucket(self.s3, "bucket"),
-            catalog=self._catalog(),
+            catalog=self.catalog(),
             content=ContentTable(self.dynamodb, "content"),
             index=self.index,
             embedder=PausingEmbedder(),
@@ -207,10 +207,10 @@ class World:
         )
 
     def _now(self) -> float:
-        self._seconds += 0.001
-        return self._seconds
+        self.seconds += 0.001
+        return self.seconds
 
-    def _catalog(self) -> CatalogTable:
+    def catalog(self) -> CatalogTable:
         return CatalogTable(self.dynamodb, "catalog")
 
     def _may_remove(self, key: str, version: Version) -> None:
