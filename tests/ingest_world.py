@@ -102,7 +102,7 @@ class Held:
 class World:
     """A bucket, what is made of it, messages on their way, and workers in the middle of things."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: IngestSettings = SETTINGS) -> None:
         self.s3 = MemoryS3()
         self.dynamodb = MemoryDynamoDB("catalog", "content")
         self.s3.before = self.dynamodb.before = pause
@@ -110,6 +110,7 @@ class World:
         self.messages: list[str] = []
         self.lost: list[str] = []
         self.workers: list[tuple[str, Worker]] = []
+        self._settings = settings
         self._checked = (0, 0)
         self.seconds = 1_800_000_000.0
 
@@ -132,7 +133,7 @@ class World:
             self.workers.append((key, self.worker(key)))
 
     def worker(self, key: str) -> Worker:
-        return Worker(lambda: self._ingest().reconcile(key))
+        return Worker(lambda: self.ingest().reconcile(key))
 
     def double(self, number: int) -> None:
         if self.messages:
@@ -195,14 +196,14 @@ class World:
             {_place(item): _content(item) for item in map(from_item, items)},
         )
 
-    def _ingest(self) -> Ingest:
+    def ingest(self) -> Ingest:
         return Ingest(
             bucket=KnowledgeBucket(self.s3, "bucket"),
             catalog=self.catalog(),
             content=ContentTable(self.dynamodb, "content"),
             index=self.index,
             embedder=PausingEmbedder(),
-            settings=SETTINGS,
+            settings=self._settings,
             now=self._now,
         )
 
