@@ -40,7 +40,8 @@ WATCHED = {
 COUNTED = {
     "DocumentsFailed": (
         "IngestLogs",
-        '{ $.message = "document_ingested" && $.status = "failed" }',
+        '{ ($.message = "document_ingested" && $.status = "failed")'
+        ' || $.message = "ingest_crashed" }',
     ),
     "InvocationsNotLogged": ("LookupLogs", '{ $.message = "invocation_not_logged" }'),
     "SemanticSearchesFailed": ("LookupLogs", '{ $.message = "semantic search failed" }'),
@@ -93,7 +94,9 @@ def test_what_is_counted_is_what_the_functions_say():
     code = "".join(
         path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py")
     )
-    events = [re.findall(r'message = "([^"]+)"', pattern)[0] for _, pattern in COUNTED.values()]
+    counted = " ".join(pattern for _, pattern in COUNTED.values())
+    events = re.findall(r'message = "([^"]+)"', counted)
+    assert len(events) == 4
     assert [event for event in events if f'"{event}"' not in code] == []
 
 
