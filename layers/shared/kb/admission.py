@@ -6,6 +6,9 @@ from kb.errors import Refused
 from kb.parsing import parse_document
 from kb.settings import DocumentLimits
 
+SECTIONS_MOST = 10_000
+"""Of one document: every lookup of it reads them all, which takes 10 ms for that many."""
+
 
 def too_large(size: int, limits: DocumentLimits) -> Refused:
     """Why a file of `size` bytes, more than `limits.document_bytes`, is not read at all."""
@@ -22,7 +25,7 @@ def parse_within(data: bytes, limits: DocumentLimits) -> Document:
 
 
 def split_within(document: Document, limits: DocumentLimits) -> Pieces:
-    """Its parts and chunks. Raises Refused where they are too many to embed."""
+    """Its parts and chunks. Raises Refused where they are too many to embed, or its sections."""
     pieces = split_document(
         document,
         content_limit=limits.content_limit,
@@ -33,5 +36,10 @@ def split_within(document: Document, limits: DocumentLimits) -> Pieces:
         raise Refused(
             f"the document has {len(pieces.chunks):,} chunks; at most"
             f" {limits.chunks_per_document:,} are indexed: split it"
+        )
+    if len(pieces.outline.sections) > SECTIONS_MOST:
+        raise Refused(
+            f"the document has {len(pieces.outline.sections):,} sections; at most"
+            f" {SECTIONS_MOST:,} are indexed: split it"
         )
     return pieces
