@@ -52,6 +52,10 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+OWNER = Caller("test", "test", f"arn:aws:iam::{ACCOUNT}:root")
+"""Who deploys: not by a role's policies."""
+
+
 class Accounts:
     """Who signs requests to the domain, and what that one may do there, as the account has it."""
 
@@ -72,6 +76,8 @@ class Accounts:
         MiniStack makes a function's credentials of its ARN and its role's, in
         ministack.core.lambda_runtime.execution_credentials, and tells them nobody else.
         """
+        if access_key == OWNER.access_key:
+            return OWNER
         if access_key not in self._callers:
             for function in self._functions():
                 seed = f"{function['FunctionArn']}:{function['Role']}"
@@ -82,6 +88,8 @@ class Accounts:
         return self._callers.get(access_key)
 
     def may(self, role: str, action: str, path: str) -> bool:
+        if role == OWNER.role:
+            return True
         asked = role, action, path
         if asked not in self._decisions:
             self._decisions[asked] = self._decide(*asked)

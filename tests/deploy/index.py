@@ -39,7 +39,8 @@ class Index:
         try:
             yield
         finally:
-            self.ask("DELETE", f"/{NAME}-1/_doc/extra?refresh=true")
+            query = {"query": {"ids": {"values": ["extra"]}}}
+            self.ask("POST", f"/{NAME}-1/_delete_by_query?refresh=true", query)
 
     @contextmanager
     def without_alias(self) -> Iterator[None]:
